@@ -1,0 +1,57 @@
+/*
+ * Files: reading whole or as a stream with a peek at the beginning, and outputs that
+ * appear whole or not at all. EINTR and short reads are handled here, every
+ * descriptor is close-on-exec.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/*
+ * A stream of bytes from a descriptor, memory, or another stream (a decompressor).
+ * fill: reads some bytes into [to, to + room); *ret_n = 0 only at the end.
+ */
+struct stream {
+	int (*fill)(struct stream *s, void *to, size_t room, size_t *ret_n, struct error *err);
+	void (*close)(struct stream *s);    /* may be NULL; frees what the stream owns, not the struct */
+	const char *name;                   /* for messages; borrowed */
+	void *context;
+	int fd;
+	uint8_t *peeked;                    /* bytes read ahead by stream_peek */
+	size_t peeked_at, peeked_n;
+	uint64_t offset;                    /* bytes handed out so far */
+	uint64_t size_hint;                 /* of a regular file, else 0 */
+};
+
+/* path "-" is standard input. Refuses directories with a sentence that says so. */
+int stream_open(struct stream *s, const char *path, struct error *err);
+void stream_open_memory(struct stream *s, const char *name, const void *bytes, size_t n);
+void stream_close(struct stream *s);
+/* Some bytes (0 at the end). */
+int stream_read(struct stream *s, void *to, size_t room, size_t *ret_n, struct error *err);
+/* Looks at up to want (<= 64 KiB) of the bytes that come next without taking them. */
+int stream_peek(struct stream *s, size_t want, const uint8_t **ret_bytes, size_t *ret_n,
+                struct error *err);
+/* All that is left, into b (its max is the limit: E_LIMIT). */
+int stream_read_all(struct stream *s, struct buf *b, struct error *err);
+
+/*
+ * An output file: written beside its final name and renamed by output_commit, removed
+ * by output_abort. path NULL or "-" is standard output (written at commit, in order).
+ * A full disk or a closed pipe is E_IO at write or commit. A target that exists and is not a
+ * regular file (/dev/null, a FIFO) is written directly.
+ */
+struct output {
+	int fd;
+	char *path, *temporary;
+	struct buf pending;
+};
+
+int output_open(struct output *o, const char *path, struct error *err);
+int output_write(struct output *o, const void *bytes, size_t n, struct error *err);
+int output_commit(struct output *o, struct error *err);
+void output_abort(struct output *o);    /* also right after commit: then it does nothing */
+
+#endif

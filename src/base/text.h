@@ -1,0 +1,39 @@
+/*
+ * Text in and out: strict numbers, human sizes, and the escaping that keeps names
+ * out of profiles from acting on a terminal, a page or a file. Nothing here looks
+ * at the locale.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include "base/buf.h"
+
+/* Whole text is one unsigned number in base 10 or 16 (no sign, no blanks, no 0x); false otherwise or on overflow. */
+bool text_parse_u64(const char *text, size_t length, unsigned base, uint64_t *ret_value);
+
+/* "512", "64k", "1.5MiB", "2GB": bytes, powers of 1024; false when it is not such a size. */
+bool text_parse_bytes(const char *text, uint64_t *ret_bytes);
+
+/* "1.2 MiB" style, at most 10 columns: "0 B", "512 B", "1.50 KiB", "12.3 MiB", "1023 MiB"; negative with '-'. */
+void text_add_bytes(struct buf *b, double bytes);
+/* "17", "1,234", "12.3k", "4.56M": a count, at most 7 columns. */
+void text_add_count(struct buf *b, double count);
+
+/* Well-formed UTF-8 length of the character at s (1-4), or 0 when malformed. */
+size_t text_utf8_length(const char *s, size_t left);
+
+/*
+ * Each appends the text made harmless for its place; malformed UTF-8 becomes U+FFFD.
+ * terminal: control characters (C0, C1, DEL) and bidirectional overrides shown as \xNN / \u{NNNN}.
+ * xml: & < > " ' and control characters (not allowed in XML: U+FFFD); also right for HTML text and attributes.
+ * json: a quoted string, quotes included.   csv: a field, quoted when it must be; a leading = + - @ gets a quote mark before it.
+ */
+void text_add_terminal(struct buf *b, const char *s, size_t length);
+void text_add_xml(struct buf *b, const char *s, size_t length);
+void text_add_json(struct buf *b, const char *s, size_t length);
+void text_add_csv(struct buf *b, const char *s, size_t length);
+
+/* Columns the text takes on a terminal (one per character; enough for symbol names). */
+size_t text_columns(const char *s, size_t length);
+
+#endif

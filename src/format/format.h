@@ -1,0 +1,107 @@
+/*
+ * Readers and writers. A reader turns bytes into a profile or a single error that names
+ * the place; it never returns part of a profile as if it were whole. A writer turns a
+ * profile or a view into bytes in a buf (which carries the limit).
+ */
+#ifndef FORMAT_FORMAT_H
+#define FORMAT_FORMAT_H
+
+#include "base/file.h"
+#include "profile/profile.h"
+#include "profile/view.h"
+
+struct read_limits {
+	size_t input_bytes;         /* of the (decompressed) input: E_LIMIT past it */
+	size_t profile_bytes;       /* of any one array of the profile */
+	uint32_t depth;             /* frames of one stack */
+	uint32_t gzip_ratio;        /* decompressed / compressed, once past gzip_ratio_from bytes */
+	size_t gzip_ratio_from;
+	bool partial;               /* --partial: a truncated or damaged tail is reported as a warning, the rest is kept */
+};
+
+extern const struct read_limits read_limits_default;   /* 4 GiB, 8 GiB, 65,536, 200 after 64 MiB */
+
+/* What a reader wants to say besides the profile; texts end in newline. May be NULL. */
+struct read_report {
+	struct buf warnings;
+};
+
+/*
+ * Reads one profile, recognized by content: jemalloc dump, gperftools text, pprof, folded; each plain or
+ * gzip. name is what messages and the source's name say. The only call that commands need.
+ */
+int format_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
+                struct profile **ret, struct error *err);
+
+/* --- one format each (jeheap.c, gperf.c, pprof_read.c, folded.c) --- */
+
+/*
+ * jemalloc's heap_v2 text, streamed in blocks, lines of any length. One sample per (stack, thread)
+ * with label thread ("t3" or "t3 name"); counts unsampled line by line, once. Unbiased dumps take the
+ * stack's t* line as the sum and split it over its threads; raw dumps sum the finest lines.
+ * Types: inuse_*, and alloc_* when any accumulated count is there.
+ * A dump whose end is missing (no MAPPED_LIBRARIES and sums short of the header's) is E_TRUNCATED.
+ */
+int jeheap_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
+                struct profile **ret, struct error *err);
+
+/* "heap profile: N: B [N: B] @ heap_v2/R|heapprofile|..." of gperftools and jemalloc 3. */
+int gperf_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
+               struct profile **ret, struct error *err);
+
+/* profile.proto, already decompressed. Errors name the field and the byte offset. */
+int pprof_read(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
+               struct profile **ret, struct error *err);
+
+struct pprof_write_options {
+	bool gzip;
+	int level;                  /* 1-12 of libdeflate */
+};
+
+int pprof_write(const struct profile *p, const struct pprof_write_options *o, struct buf *out,
+                struct error *err);
+
+/* "a;b;c 123" lines, root first. An unsampled profile with one type ("space", "bytes") and function names only. */
+int folded_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
+                struct profile **ret, struct error *err);
+
+/* --- text written from a view; deterministic, equal stacks merged --- */
+
+int folded_write(struct view *v, struct buf *out, struct error *err);      /* a diff: two numbers, base and now */
+int speedscope_write(struct view *v, const char *title, struct buf *out, struct error *err);
+int callgrind_write(struct view *v, const char *command, struct buf *out, struct error *err);
+int csv_write(struct view *v, struct buf *out, struct error *err);         /* one line per row: values, interval, thread, block size, stack */
+int json_write(struct view *v, struct buf *out, struct error *err);        /* the same as JSON, with sources and totals */
+
+/* --- gzip (gz.c) --- */
+
+bool gz_is(const uint8_t *head, size_t n);
+/* Whole buffer, all members; checks CRC and length; the output's limits are limits->input_bytes and the ratio. */
+int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
+               struct buf *out, struct error *err);
+int gz_deflate(const void *bytes, size_t n, int level, struct buf *out, struct error *err);
+/* Streaming: makes *out a stream of the decompressed bytes of in (borrowed until out is closed). */
+int gz_stream(struct stream *in, const struct read_limits *limits, struct stream *ret_out, struct error *err);
+
+/* --- maps (maps.c) --- */
+
+/*
+ * One line of /proc/PID/maps (or macOS "start-end: path"), without newline. Paths may hold blanks; " (deleted)" is
+ * split off; octal escapes (\012) of the kernel are undone. 1: filled, 0: blank or not a mapping line.
+ */
+int maps_parse_line(const char *line, size_t n, struct mapping *ret, const char **ret_path,
+                    size_t *ret_path_n);
+
+/*
+ * Mappings being collected, then looked up by address. After maps_add of all lines, maps_finish sorts them and
+ * joins neighbours of one file that continue each other.
+ */
+struct maps;
+struct maps *maps_new(void);
+void maps_free(struct maps *m);
+int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n, struct error *err);
+/* Adds to p the mappings that hold frames or are executable, the main program first; then maps_find gives profile indexes. */
+int maps_finish(struct maps *m, struct profile *p, struct error *err);
+uint32_t maps_find(const struct maps *m, uint64_t address);   /* profile mapping index or PROFILE_NONE */
+
+#endif

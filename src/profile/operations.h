@@ -1,0 +1,38 @@
+/*
+ * Whole-profile operations. Frames are matched by (build id or path, offset in the
+ * file) and, between different builds, by function name after symbolization.
+ */
+#ifndef PROFILE_OPERATIONS_H
+#define PROFILE_OPERATIONS_H
+
+#include "profile/profile.h"
+
+/*
+ * One profile holding the samples of all, each under its own source. Types are matched by name; only
+ * those all have are kept (E_USAGE when none is). Inputs are left as they were.
+ * E_USAGE with a sentence pointing to `diff` and `leaks` when two are of one process: a gauge is
+ * never added up over time.
+ */
+int profile_merge(struct profile *const *inputs, size_t n, struct profile **ret, struct error *err);
+
+/* base's samples are marked (source.base); views then show now - base. E_USAGE when no type is common. */
+int profile_diff(const struct profile *base, const struct profile *now, struct profile **ret,
+                 struct error *err);
+
+/* Same process, by identity and by pid where both are known. False when it can't be told. */
+bool profile_same_process(const struct profile *a, const struct profile *b);
+
+/*
+ * Is this frame the allocator's own, or a language's shim over it? By mapping (libjemalloc) or by
+ * function name (any prefix: je_, _rjem_je_, ...). Used for trimming at the leaf.
+ */
+bool location_is_allocator(const struct profile *p, uint32_t location);
+bool function_is_allocator(const char *name);
+bool mapping_is_allocator(const char *path);
+/* The same as regular expression text for pprof's drop_frames. */
+extern const char allocator_drop_frames[];
+
+/* Stacks cut at the leaf: allocator frames removed for good (a converter's --trim). In place. */
+int profile_trim_allocator(struct profile *p, struct error *err);
+
+#endif

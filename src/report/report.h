@@ -1,0 +1,63 @@
+/*
+ * Reports: text (and JSON) made from a view for people to read. Each appends to a buf;
+ * names are escaped for the terminal; colour and width come from the style, so a pipe
+ * gets plain text.
+ */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "base/buf.h"
+#include "profile/view.h"
+
+struct report_style {
+	bool colour;
+	uint32_t columns;       /* width of the terminal; 0: no limit (a pipe) */
+};
+
+struct top_options {
+	uint32_t n;             /* rows; 0: all */
+	enum view_sort sort;
+};
+
+/* What is said above every report: type, rate, process, time, totals, and notes (diff: which is base). */
+void report_header(struct view *v, const struct report_style *s, struct buf *out);
+
+/*
+ * "±3%" when there are samples enough, else "-62%/+140%"; "" without error; "exact" never: R = 1 is plainly "".
+ * For a diff the half width as a size.
+ */
+void report_error_text(const struct amount *a, bool diff, bool bytes, struct buf *out);
+
+int report_top(struct view *v, const struct top_options *o, const struct report_style *s, struct buf *out, struct error *err);
+int report_top_json(struct view *v, const struct top_options *o, struct buf *out, struct error *err);
+
+struct tree_options {
+	bool inverted;
+	double min_fraction;    /* nodes smaller than this part of the total are cut (0.005) */
+	uint32_t max_depth;     /* 0: none */
+};
+
+int report_tree(struct view *v, const struct tree_options *o, const struct report_style *s, struct buf *out, struct error *err);
+int report_tree_json(struct view *v, const struct tree_options *o, struct buf *out, struct error *err);
+/* Callers and callees of every entry that matches the expression. */
+int report_peek(struct view *v, const char *regex, const struct report_style *s, struct buf *out, struct error *err);
+int report_peek_json(struct view *v, const char *regex, struct buf *out, struct error *err);
+/* Full stacks, biggest first. */
+int report_traces(struct view *v, uint32_t n, const struct report_style *s, struct buf *out, struct error *err);
+int report_traces_json(struct view *v, uint32_t n, struct buf *out, struct error *err);
+/* What grew and shrank, noise marked and put last. */
+int report_diff(struct view *v, const struct top_options *o, const struct report_style *s, struct buf *out, struct error *err);
+int report_diff_json(struct view *v, const struct top_options *o, struct buf *out, struct error *err);
+
+struct flame_options {
+	const char *title;      /* NULL: made from the view */
+	bool inverted;
+	uint32_t width;         /* pixels; 0: 1200 */
+};
+
+/* Standalone SVG with hover, click to zoom, search; a diff is coloured blue-orange with noise grey. */
+int report_flame_svg(struct view *v, const struct flame_options *o, struct buf *out, struct error *err);
+/* Graphviz call graph, trimmed like pprof's. */
+int report_dot(struct view *v, struct buf *out, struct error *err);
+
+#endif

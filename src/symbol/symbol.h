@@ -1,0 +1,69 @@
+/*
+ * Names for addresses. Batch in, batch out: all addresses of one binary are asked at
+ * once, and the answers are kept and nothing else. Behind this header: ELF symbol tables,
+ * DWARF through libdw, demangling, and finding the file that matches a mapping.
+ */
+#ifndef SYMBOL_SYMBOL_H
+#define SYMBOL_SYMBOL_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "profile/profile.h"
+
+enum symbol_depth {
+	SYMBOL_NONE,         /* binary!0xoffset only */
+	SYMBOL_TABLE,        /* .symtab and .dynsym */
+	SYMBOL_FULL,         /* and file:line and inlined functions from DWARF */
+};
+
+struct symbol_options {
+	enum symbol_depth depth;
+	const char *binary;          /* --binary: use this file for the main program */
+	const char *const *search;   /* --symbol-path: further directories, NULL-terminated; may be NULL */
+};
+
+/* One frame of an answer; names are demangled, borrowed until the answers are freed. */
+struct symbol_frame {
+	const char *function;        /* NULL: unknown */
+	const char *system_name;     /* mangled; NULL when the same */
+	const char *file;            /* NULL: unknown */
+	uint32_t line, column, start_line;
+};
+
+/* Answer for one address: frames[first .. first + n), innermost inlined function first; n 0: unknown. */
+struct symbol_answer {
+	uint32_t first, n;
+};
+
+struct symbol_answers {
+	struct symbol_answer *answers;      /* one per address, in the order asked */
+	struct symbol_frame *frames;
+	size_t n_frames, frames_capacity;
+	void *storage;
+};
+
+/*
+ * Resolves file offsets in the binary at path. build_id (hex, may be "") must equal the file's when both have one:
+ * E_FORMAT otherwise ("... is not the file the profile was taken from"). An unreadable file is E_IO.
+ */
+int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_offsets, size_t n,
+                   enum symbol_depth depth, const struct symbol_options *o,
+                   struct symbol_answers *ret, struct error *err);
+void symbol_answers_finish(struct symbol_answers *a);
+
+/*
+ * Names every location of the profile that has no lines yet. What cannot be read leaves its frames
+ * unnamed and one line in warnings (may be NULL) a binary. Afterwards, locations still without a
+ * function get one named "binary!0xoffset", so that every viewer shows something.
+ */
+int symbol_profile(struct profile *p, const struct symbol_options *o, struct buf *warnings,
+                   struct error *err);
+
+/* Fills build ids of the mappings whose files exist and match what was mapped (extent, inode). */
+int symbol_build_ids(struct profile *p, const struct symbol_options *o, struct buf *warnings,
+                     struct error *err);
+
+/* The demangled name (C++ Itanium, Rust legacy and v0) or the name itself, appended to b. */
+void symbol_demangle(const char *name, struct buf *b);
+
+#endif
