@@ -29,6 +29,16 @@ bool profile_same_process(const struct profile *a, const struct profile *b);
 bool location_is_allocator(const struct profile *p, uint32_t location);
 bool function_is_allocator(const char *name);
 bool mapping_is_allocator(const char *path);
+
+/* How deep from the leaf the allocator is looked for, and what is known of a frame there. */
+#define ALLOCATOR_MAX_FRAMES 24
+enum { FRAME_ALLOCATOR = 1, FRAME_UNNAMED = 2 };
+/*
+ * How many frames at the leaf to cut, given their flags (leaf first): up to the last allocator frame that only
+ * allocator or unnamed frames (a stripped jemalloc's insides) precede. Never all of them.
+ */
+size_t allocator_leaf_frames(const uint8_t *flags, size_t n);
+
 /* The same as regular expression text for pprof's drop_frames. */
 extern const char allocator_drop_frames[];
 
