@@ -21,6 +21,7 @@ struct stream {
 	int fd;
 	uint8_t *peeked;                    /* bytes read ahead by stream_peek */
 	size_t peeked_at, peeked_n;
+	bool ended;                         /* fill has said so; it isn't asked again */
 	uint64_t offset;                    /* bytes handed out so far */
 	uint64_t size_hint;                 /* of a regular file, else 0 */
 };
@@ -38,14 +39,18 @@ int stream_peek(struct stream *s, size_t want, const uint8_t **ret_bytes, size_t
 int stream_read_all(struct stream *s, struct buf *b, struct error *err);
 
 /*
- * An output file: written beside its final name and renamed by output_commit, removed
- * by output_abort. path NULL or "-" is standard output (written at commit, in order).
- * A full disk or a closed pipe is E_IO at write or commit. A target that exists and is not a
- * regular file (/dev/null, a FIFO) is written directly.
+ * An output file: written to a file without a name in the same directory, which gets its
+ * name in output_commit and ceases to exist by itself when the program ends before. Where the file
+ * system has no nameless files, it has a temporary name, removed by output_abort. path NULL or
+ * "-" is standard output (written at commit, in order). A full disk or a closed pipe is E_IO at write
+ * or commit. A target that exists and is not a regular file (/dev/null, a FIFO) is written directly;
+ * one that is a symbolic link stays a link, its target is replaced.
  */
 struct output {
 	int fd;
-	char *path, *temporary;
+	char *path;
+	char *temporary;        /* the temporary name while there is one */
+	bool direct;            /* fd is the target itself */
 	struct buf pending;
 };
 
@@ -53,5 +58,13 @@ int output_open(struct output *o, const char *path, struct error *err);
 int output_write(struct output *o, const void *bytes, size_t n, struct error *err);
 int output_commit(struct output *o, struct error *err);
 void output_abort(struct output *o);    /* also right after commit: then it does nothing */
+
+/*
+ * Removes the temporary names of all outputs that are open, for a handler of SIGINT and its
+ * like that is about to end the program; async-signal-safe.
+ */
+void output_interrupted(void);
+/* Installs such a handler for SIGINT, SIGTERM and SIGHUP, except where they are ignored. */
+void output_catch_signals(void);
 
 #endif

@@ -45,10 +45,13 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t x)
 	return hash_u64(h ^ (x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2)));
 }
 
-/* Open addressing, linear probing, at most half full. Slot: index + 1, and 32 bits of hash. */
+/*
+ * Open addressing, linear probing, at most half full. A slot's place comes from the tag
+ * it keeps, so the table grows without asking for anybody's hash again.
+ */
 struct index_slot {
 	uint32_t item;  /* index + 1; 0 is free */
-	uint32_t tag;
+	uint32_t tag;   /* the upper half of the hash */
 };
 
 struct index {
@@ -72,7 +75,7 @@ static inline uint32_t index_find(const struct index *x, uint64_t hash, index_sa
 	if (!x->slots)
 		return INDEX_NONE;
 	uint32_t tag = (uint32_t)(hash >> 32);
-	for (size_t i = hash & x->mask;; i = (i + 1) & x->mask) {
+	for (size_t i = tag & x->mask;; i = (i + 1) & x->mask) {
 		struct index_slot s = x->slots[i];
 		if (!s.item)
 			return INDEX_NONE;
@@ -83,10 +86,11 @@ static inline uint32_t index_find(const struct index *x, uint64_t hash, index_sa
 
 static inline void index_insert(struct index *x, uint64_t hash, uint32_t item)
 {
-	size_t i = hash & x->mask;
+	uint32_t tag = (uint32_t)(hash >> 32);
+	size_t i = tag & x->mask;
 	while (x->slots[i].item)
 		i = (i + 1) & x->mask;
-	x->slots[i] = (struct index_slot){ item + 1, (uint32_t)(hash >> 32) };
+	x->slots[i] = (struct index_slot){ item + 1, tag };
 	x->n++;
 }
 

@@ -11,10 +11,10 @@
 /* Whole text is one unsigned number in base 10 or 16 (no sign, no blanks, no 0x); false otherwise or on overflow. */
 bool text_parse_u64(const char *text, size_t length, unsigned base, uint64_t *ret_value);
 
-/* "512", "64k", "1.5MiB", "2GB": bytes, powers of 1024; false when it is not such a size. */
+/* "512", "64k", "1.5MiB", "2GB", "1.5 MiB": bytes, powers of 1024; false when it is not such a size. */
 bool text_parse_bytes(const char *text, uint64_t *ret_bytes);
 
-/* "1.2 MiB" style, at most 10 columns: "0 B", "512 B", "1.50 KiB", "12.3 MiB", "1023 MiB"; negative with '-'. */
+/* At most 10 columns: "0 B", "512 B", "1.50 KiB", "12.3 MiB", "1023 MiB"; negative with '-'; "?" for NaN. */
 void text_add_bytes(struct buf *b, double bytes);
 /* "17", "1,234", "12.3k", "4.56M": a count, at most 7 columns. */
 void text_add_count(struct buf *b, double count);
@@ -23,10 +23,12 @@ void text_add_count(struct buf *b, double count);
 size_t text_utf8_length(const char *s, size_t left);
 
 /*
- * Each appends the text made harmless for its place; malformed UTF-8 becomes U+FFFD.
- * terminal: control characters (C0, C1, DEL) and bidirectional overrides shown as \xNN / \u{NNNN}.
- * xml: & < > " ' and control characters (not allowed in XML: U+FFFD); also right for HTML text and attributes.
- * json: a quoted string, quotes included.   csv: a field, quoted when it must be; a leading = + - @ gets a quote mark before it.
+ * Each appends the text made harmless for its place; every malformed byte becomes U+FFFD.
+ * terminal: control characters (C0, C1, DEL) as \xNN; bidirectional controls and line separators as \u{NNNN}.
+ * xml: & < > " ' tab and newline as entities, other controls and bidirectional ones U+FFFD; right for
+ *      XML and HTML, text and attributes.
+ * json: a quoted string, quotes included; also harmless inside a <script> and on a terminal.
+ * csv: a field, quoted when it must be; one that begins with = + - @ gets a quote mark before it.
  */
 void text_add_terminal(struct buf *b, const char *s, size_t length);
 void text_add_xml(struct buf *b, const char *s, size_t length);
