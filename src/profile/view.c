@@ -1,0 +1,534 @@
+/*
+ * From a profile to what a report walks over: frames become entries of the chosen granularity,
+ * samples become rows with errors, the two sides of a diff meet in one row.
+ */
+#include "profile/view_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void amount_add(struct amount *sum, const struct amount *more)
+{
+	sum->base += more->base;
+	sum->now += more->now;
+	estimate_add(&sum->gained, more->gained);
+	estimate_add(&sum->lost, more->lost);
+}
+
+struct interval amount_interval(const struct amount *a)
+{
+	if (a->lost.value == 0 && a->lost.variance == 0 && a->lost.weight == 0)
+		return estimate_interval(a->gained);
+	return estimate_difference(a->gained, a->lost);
+}
+
+/* --- entries --------------------------------------------------------------- */
+
+struct entry_key {
+	const struct view *v;
+	const struct entry *e;
+};
+
+static bool same_entry(const void *context, uint32_t item)
+{
+	const struct entry_key *k = context;
+	const struct entry *a = &k->v->entries[item], *b = k->e;
+	return a->name == b->name && a->file == b->file && a->line == b->line && a->address == b->address;
+}
+
+static uint32_t entry_intern(struct view *v, const struct entry *e)
+{
+	struct index *x = &v->private->entry_index;
+	uint64_t hash = hash_mix(hash_u64((uint64_t)e->name << 32 | e->file),
+	                         e->address ^ (uint64_t)e->line << 40);
+	struct entry_key key = { v, e };
+	uint32_t id = index_find(x, hash, same_entry, &key);
+	if (id != INDEX_NONE) {
+		v->entries[id].inlined &= e->inlined;
+		return id;
+	}
+	struct entry *slot = NULL;
+	if (index_reserve(x))
+		slot = ARRAY_PUSH(v->entries, v->n_entries, v->entries_capacity, INDEX_NONE - 1);
+	if (!slot)
+		return INDEX_NONE;
+	*slot = *e;
+	id = (uint32_t)(v->n_entries - 1);
+	index_insert(x, hash, id);
+	return id;
+}
+
+static const char *location_binary(const struct profile *p, const struct location *l)
+{
+	return l->mapping == PROFILE_NONE ? "" : profile_text(p, p->mappings[l->mapping].file);
+}
+
+/* "binary!0xoffset", or just the address when it lies in no mapping. */
+static uint32_t unnamed(struct profile *p, const struct location *l)
+{
+	char text[4200];
+	const char *base = path_base(location_binary(p, l));
+	int n = snprintf(text, sizeof text, "%.4000s%s0x%llx", base, *base ? "!" : "",
+	                 (unsigned long long)location_file_offset(p, l));
+	return profile_string(p, text, (size_t)n);
+}
+
+static uint32_t file_name_unknown(struct profile *p, const struct location *l)
+{
+	char text[4200];
+	const char *base = path_base(location_binary(p, l));
+	int n = snprintf(text, sizeof text, "(no source file: %.4000s)", *base ? base : "unmapped");
+	return profile_string(p, text, (size_t)n);
+}
+
+/* The entry of line number i (innermost first) of a location; i is 0 when it has none. */
+static struct entry entry_of(struct view *v, const struct location *l, uint32_t i)
+{
+	struct profile *p = v->profile;
+	const struct line *line = l->n_lines ? &p->lines[l->first_line + i] : NULL;
+	const struct function *f = line ? &p->functions[line->function] : NULL;
+	struct entry e = { .mapping = l->mapping, .inlined = i + 1 < l->n_lines };
+	bool named = f && f->name;
+	switch (v->by) {
+	case BY_FILE:
+		e.name = e.file = f && f->file ? f->file : 0;
+		if (!e.name)
+			e.name = file_name_unknown(p, l);
+		break;
+	case BY_BINARY:
+		e.name = l->mapping == PROFILE_NONE ? 0 : p->mappings[l->mapping].file;
+		if (!e.name)
+			e.name = profile_cstring(p, "(unmapped)");
+		break;
+	case BY_LINE:
+	case BY_ADDRESS:
+		e.line = line ? line->line : 0;
+		e.file = f ? f->file : 0;
+		/* fall through */
+	case BY_FUNCTION:
+	case BY_THREAD:
+		e.name = named ? f->name : unnamed(p, l);
+		if (!named || v->by == BY_ADDRESS)
+			e.address = location_file_offset(p, l);
+	}
+	return e;
+}
+
+static int make_slots(struct view *v, bool no_inlines, struct error *err)
+{
+	struct profile *p = v->profile;
+	struct view_private *x = v->private;
+	size_t n = 0;
+	for (size_t i = 0; i < p->n_locations; i++)
+		n += p->locations[i].n_lines && !no_inlines ? p->locations[i].n_lines : 1;
+	if (n >= INDEX_NONE)
+		return error_set(err, E_LIMIT, "more than 4,294,967,294 frames in one profile");
+	x->slot_first = malloc((p->n_locations + 1) * sizeof *x->slot_first);
+	x->slot_entry = malloc((n + 1) * sizeof *x->slot_entry);
+	x->slot_flags = malloc(n + 1);
+	if (!x->slot_first || !x->slot_entry || !x->slot_flags)
+		return error_nomem(err, "the view");
+	for (size_t i = 0; i < p->n_locations; i++) {
+		const struct location *l = &p->locations[i];
+		uint32_t first = no_inlines && l->n_lines ? l->n_lines - 1 : 0;
+		x->slot_first[i] = (uint32_t)x->n_slots;
+		for (uint32_t k = first; k == first || k < l->n_lines; k++) {
+			struct entry e = entry_of(v, l, k);
+			e.inlined &= !no_inlines;
+			uint32_t id = entry_intern(v, &e);
+			if (id == INDEX_NONE || p->failure.code)
+				return error_nomem(err, "the view's entries");
+			x->slot_entry[x->n_slots] = id;
+			x->slot_flags[x->n_slots++] = e.inlined ? SLOT_INLINED : 0;
+		}
+	}
+	x->slot_first[p->n_locations] = (uint32_t)x->n_slots;
+	return E_OK;
+}
+
+static int make_thread_entries(struct view *v, struct error *err)
+{
+	struct profile *p = v->profile;
+	v->private->thread_entry = malloc(p->n_label_sets * sizeof *v->private->thread_entry);
+	if (!v->private->thread_entry)
+		return error_nomem(err, "the view's threads");
+	for (size_t i = 0; i < p->n_label_sets; i++) {
+		uint32_t thread = p->label_sets[i].thread;
+		struct entry e = { .mapping = PROFILE_NONE,
+			           .name = thread ? thread : profile_cstring(p, "(no thread)") };
+		uint32_t id = entry_intern(v, &e);
+		if (id == INDEX_NONE || p->failure.code)
+			return error_nomem(err, "the view's threads");
+		v->private->thread_entry[i] = id;
+	}
+	return E_OK;
+}
+
+/* --- stacks ---------------------------------------------------------------- */
+
+static bool grow(uint32_t **array, size_t *capacity, size_t need)
+{
+	return need <= *capacity ||
+	       memory_grow((void **)array, capacity, need, sizeof **array, SIZE_MAX / sizeof **array);
+}
+
+size_t view_stack_slots(struct view *v, uint32_t stack)
+{
+	const struct profile *p = v->profile;
+	struct view_private *x = v->private;
+	const struct stack *s = &p->stacks[stack];
+	size_t n = 0;
+	for (uint32_t i = 0; i < s->n; i++) {
+		uint32_t location = p->frames[s->first + i];
+		uint32_t from = x->slot_first[location], to = x->slot_first[location + 1];
+		if (!grow(&x->slots, &x->slots_capacity, n + (to - from)) ||
+		    !grow(&x->locations, &x->locations_capacity, n + (to - from)))
+			return SIZE_MAX;
+		for (; from < to; from++) {
+			x->locations[n] = location;
+			x->slots[n++] = from;
+		}
+	}
+	if (x->keep_allocator || n == 0)
+		return n;
+	uint8_t leaf[ALLOCATOR_MAX_FRAMES];
+	size_t look = n < ALLOCATOR_MAX_FRAMES ? n : ALLOCATOR_MAX_FRAMES;
+	for (size_t i = 0; i < look; i++)
+		leaf[i] = x->slot_flags[x->slots[i]];
+	size_t cut = allocator_leaf_frames(leaf, look);
+	if (cut > 0) {
+		memmove(x->slots, x->slots + cut, (n - cut) * sizeof *x->slots);
+		memmove(x->locations, x->locations + cut, (n - cut) * sizeof *x->locations);
+	}
+	return n - cut;
+}
+
+size_t view_stack(struct view *v, const struct view_row *row, const uint32_t **ret_entries)
+{
+	struct view_private *x = v->private;
+	*ret_entries = NULL;
+	if (v->by == BY_THREAD) {
+		*ret_entries = &x->thread_entry[row->labels];
+		if (grow(&x->locations, &x->locations_capacity, 1))
+			x->locations[0] = PROFILE_NONE;
+		return 1;
+	}
+	size_t n = view_stack_slots(v, row->stack);
+	if (n == SIZE_MAX || !grow(&x->entries, &x->capacity, n + 1))
+		return 0;
+	if (x->has_show_from)
+		for (size_t i = n; i > 0; i--)
+			if (x->slot_flags[x->slots[i - 1]] & SLOT_SHOW_FROM) {
+				n = i;
+				break;
+			}
+	size_t kept = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (x->slot_flags[x->slots[i]] & SLOT_REMOVED)
+			continue;
+		x->locations[kept] = x->locations[i];
+		x->entries[kept++] = x->slot_entry[x->slots[i]];
+	}
+	*ret_entries = x->entries;
+	return kept;
+}
+
+const uint32_t *view_stack_locations(const struct view *v)
+{
+	return v->private->locations;
+}
+
+/* --- amounts --------------------------------------------------------------- */
+
+/* Which columns an amount is made of: the one shown, and its partner for the error. */
+struct columns {
+	int objects, bytes;         /* -1: not there */
+	bool want_objects, heap, alloc;
+	int other_objects, other_bytes;   /* the accumulated pair, for a diff of in-use */
+};
+
+static struct columns choose_columns(const struct profile *p, int column)
+{
+	struct columns c = { -1, -1, false, false, false, -1, -1 };
+	for (int first = ALLOC_OBJECTS; first < METRICS; first += 2) {
+		if (column != p->metric[first] && column != p->metric[first + 1])
+			continue;
+		c.heap = true;
+		c.alloc = first == ALLOC_OBJECTS;
+		c.objects = p->metric[first];
+		c.bytes = p->metric[first + 1];
+		c.want_objects = column == c.objects;
+	}
+	if (c.heap && !c.alloc && p->metric[ALLOC_OBJECTS] >= 0 && p->metric[ALLOC_SPACE] >= 0) {
+		c.other_objects = p->metric[ALLOC_OBJECTS];
+		c.other_bytes = p->metric[ALLOC_SPACE];
+	}
+	return c;
+}
+
+static double value_at(const struct profile *p, size_t sample, int column)
+{
+	return column < 0 ? 0 : (double)p->values[sample * p->n_types + (size_t)column];
+}
+
+static struct estimate estimate_of(const struct columns *c, double objects, double bytes, uint64_t block_size,
+                                   double rate)
+{
+	if (c->want_objects)
+		return estimate_objects(objects, bytes, block_size, c->bytes < 0 ? 0 : rate);
+	return estimate_bytes(objects, bytes, block_size, rate);
+}
+
+static struct estimate sample_estimate(const struct profile *p, size_t i, const struct columns *c, int column,
+                                       double sign)
+{
+	const struct sample *s = &p->samples[i];
+	if (!c->heap)
+		return (struct estimate){ .value = sign * value_at(p, i, column) };
+	return estimate_of(c, sign * value_at(p, i, c->objects), sign * value_at(p, i, c->bytes),
+	                   p->label_sets[s->labels].block_size, p->sources[s->source].rate);
+}
+
+static struct amount sample_amount(const struct profile *p, size_t i, const struct columns *c, int column)
+{
+	struct amount a = { 0 };
+	double value = value_at(p, i, column);
+	bool base = p->sources[p->samples[i].source].base;
+	if (base)
+		a.base = value;
+	else
+		a.now = value;
+	/* A negative value stands on the other side: somebody's subtraction. */
+	if ((value < 0) != base)
+		a.lost = sample_estimate(p, i, c, column, value < 0 ? -1 : 1);
+	else
+		a.gained = sample_estimate(p, i, c, column, value < 0 ? -1 : 1);
+	return a;
+}
+
+/* --- rows ------------------------------------------------------------------ */
+
+struct order {
+	uint32_t stack, thread, sample;
+};
+
+static int compare_order(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+/* Sums of one row of a diff, by side. */
+struct sides {
+	double objects[2], bytes[2], alloc_objects[2], alloc_bytes[2];
+	uint64_t block_size;
+	bool one_size;
+	double rate;
+};
+
+static void sides_add(struct sides *d, const struct profile *p, size_t i, const struct columns *c)
+{
+	const struct sample *s = &p->samples[i];
+	int side = p->sources[s->source].base ? 0 : 1;
+	uint64_t size = p->label_sets[s->labels].block_size;
+	if (d->rate == 0) {
+		d->rate = p->sources[s->source].rate;
+		d->block_size = size;
+		d->one_size = size != 0;
+	}
+	d->one_size = d->one_size && size == d->block_size;
+	d->objects[side] += value_at(p, i, c->objects);
+	d->bytes[side] += value_at(p, i, c->bytes);
+	d->alloc_objects[side] += value_at(p, i, c->other_objects);
+	d->alloc_bytes[side] += value_at(p, i, c->other_bytes);
+}
+
+/*
+ * One process, two moments: blocks alive at both cancel exactly, so only what came and went is uncertain. With
+ * accumulated counts that is known: allocated in between, and freed = allocated - growth.
+ */
+static void tighten_same_process(struct amount *a, const struct sides *d, const struct columns *c)
+{
+	uint64_t size = d->one_size ? d->block_size : 0;
+	if (c->alloc) {
+		a->gained = estimate_of(c, d->objects[1] - d->objects[0],
+		                        fmax(0, d->bytes[1] - d->bytes[0]), size, d->rate);
+		a->gained.value = a->now - a->base;
+		a->lost = (struct estimate){ .weight = 0 };
+		return;
+	}
+	if (c->other_bytes < 0)
+		return;
+	double grown_bytes = d->bytes[1] - d->bytes[0], grown = d->objects[1] - d->objects[0];
+	double bytes = fmax(d->alloc_bytes[1] - d->alloc_bytes[0], fmax(0, grown_bytes));
+	double objects = fmax(d->alloc_objects[1] - d->alloc_objects[0], fmax(0, grown));
+	struct estimate came = estimate_of(c, objects, bytes, size, d->rate);
+	struct estimate went = estimate_of(c, objects - grown, bytes - grown_bytes, size, d->rate);
+	if (came.variance + went.variance <= a->gained.variance + a->lost.variance) {
+		a->gained = came;
+		a->lost = went;
+	}
+}
+
+static bool push_row(struct view *v, uint32_t stack, uint32_t labels, const struct amount *a)
+{
+	struct view_row *row = ARRAY_PUSH(v->rows, v->n_rows, v->rows_capacity, INDEX_NONE - 1);
+	if (row)
+		*row = (struct view_row){ stack, labels, *a };
+	return row != NULL;
+}
+
+static double unseen_weight(const struct columns *c, const struct profile *p, bool base)
+{
+	double rate = 0;
+	for (size_t i = 0; c->heap && i < p->n_sources; i++)
+		if (p->sources[i].base == base)
+			rate = fmax(rate, p->sources[i].rate);
+	return rate > 1 && !c->want_objects ? rate : 0;
+}
+
+static bool sources_are_one_process(const struct profile *p)
+{
+	if (p->n_sources != 2 || p->sources[0].base == p->sources[1].base)
+		return false;
+	const struct source *a = &p->sources[0], *b = &p->sources[1];
+	return a->process && a->process == b->process && a->rate == b->rate &&
+	       (!a->pid || !b->pid || a->pid == b->pid);
+}
+
+static int diff_rows(struct view *v, const struct columns *c, const bool *keep_labels, struct error *err)
+{
+	const struct profile *p = v->profile;
+	struct order *order = malloc((p->n_samples + 1) * sizeof *order);
+	if (!order)
+		return error_nomem(err, "the rows of a diff");
+	for (size_t i = 0; i < p->n_samples; i++)
+		order[i] = (struct order){ p->samples[i].stack, p->label_sets[p->samples[i].labels].thread,
+			                   (uint32_t)i };
+	qsort(order, p->n_samples, sizeof *order, compare_order);
+	bool one_process = v->has_error && sources_are_one_process(p);
+	double weight[2] = { unseen_weight(c, p, true), unseen_weight(c, p, false) };
+	int code = E_OK;
+	for (size_t i = 0, j; i < p->n_samples && !code; i = j) {
+		struct amount a = { 0 };
+		struct sides sides = { 0 };
+		for (j = i; j < p->n_samples && order[j].stack == order[i].stack &&
+		            order[j].thread == order[i].thread; j++) {
+			struct amount one = sample_amount(p, order[j].sample, c, v->column);
+			amount_add(&a, &one);
+			sides_add(&sides, p, order[j].sample, c);
+		}
+		if (a.base == 0 && a.now == 0)
+			continue;
+		/* A side that saw nothing may still have had a little. */
+		a.lost.weight = fmax(a.lost.weight, a.lost.value > 0 ? 0 : weight[0]);
+		a.gained.weight = fmax(a.gained.weight, a.gained.value > 0 ? 0 : weight[1]);
+		if (one_process)
+			tighten_same_process(&a, &sides, c);
+		amount_add(&v->total_all, &a);
+		uint32_t labels = p->samples[order[i].sample].labels;
+		if (!keep_labels[labels] || !view_filter_stack(v, order[i].stack))
+			continue;
+		amount_add(&v->total, &a);
+		if (!push_row(v, order[i].stack, labels, &a))
+			code = error_nomem(err, "rows");
+	}
+	free(order);
+	return code;
+}
+
+static int plain_rows(struct view *v, const struct columns *c, const bool *keep_labels, struct error *err)
+{
+	const struct profile *p = v->profile;
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct sample *s = &p->samples[i];
+		struct amount a = sample_amount(p, i, c, v->column);
+		if (a.now == 0)
+			continue;
+		amount_add(&v->total_all, &a);
+		if (!keep_labels[s->labels] || !view_filter_stack(v, s->stack))
+			continue;
+		amount_add(&v->total, &a);
+		if (!push_row(v, s->stack, s->labels, &a))
+			return error_nomem(err, "rows");
+	}
+	return E_OK;
+}
+
+static int make_rows(struct view *v, const struct view_options *o, struct error *err)
+{
+	struct profile *p = v->profile;
+	struct columns c = choose_columns(p, v->column);
+	bool *keep_labels = malloc(p->n_label_sets * sizeof *keep_labels);
+	if (!keep_labels)
+		return error_nomem(err, "label filters");
+	v->has_error = c.heap && p->n_sources > 0;
+	for (size_t i = 0; i < p->n_sources; i++) {
+		v->has_error = v->has_error && p->sources[i].rate > 0;
+		v->diff = v->diff || p->sources[i].base;
+	}
+	int code = view_filter_labels(p, o, keep_labels, err);
+	if (!code)
+		code = v->diff ? diff_rows(v, &c, keep_labels, err) : plain_rows(v, &c, keep_labels, err);
+	free(keep_labels);
+	return code;
+}
+
+/* --- life ------------------------------------------------------------------ */
+
+int view_new(struct profile *p, const struct view_options *o, struct view **ret, struct error *err)
+{
+	int column = o->column < 0 ? profile_default_column(p) : o->column;
+	if (column < 0 || (size_t)column >= p->n_types)
+		return error_set(err, E_USAGE, "the profile has no sample type to show");
+	struct view *v = calloc(1, sizeof *v);
+	if (v)
+		v->private = calloc(1, sizeof *v->private);
+	if (!v || !v->private) {
+		free(v);
+		return error_nomem(err, "the view");
+	}
+	v->profile = p;
+	v->by = o->by;
+	v->column = column;
+	v->private->keep_allocator = o->show_allocator;
+	int code = make_slots(v, o->no_inlines, err);
+	if (!code && v->by == BY_THREAD)
+		code = make_thread_entries(v, err);
+	if (!code)
+		code = view_filter_slots(v, o, err);
+	if (!code)
+		code = make_rows(v, o, err);
+	if (code) {
+		view_free(v);
+		return code;
+	}
+	v->unit = profile_text(p, p->types[column].unit);
+	v->type = profile_text(p, p->types[column].type);
+	*ret = v;
+	return E_OK;
+}
+
+void view_free(struct view *v)
+{
+	if (!v)
+		return;
+	struct view_private *x = v->private;
+	free(x->slot_first);
+	free(x->slot_entry);
+	free(x->slot_flags);
+	index_finish(&x->entry_index);
+	free(x->thread_entry);
+	free(x->entries);
+	free(x->locations);
+	free(x->slots);
+	free(x);
+	free(v->entries);
+	free(v->rows);
+	free(v);
+}
