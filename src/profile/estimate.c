@@ -58,16 +58,20 @@ static uint64_t size_class_next(uint64_t class)
 
 /*
  * jemalloc >= 5.3 keeps, per size class, the unbiased count in eighths and the unbiased bytes, both rounded, and
- * prints them bent so that the reader's formula undoes it. True when n samples of that class print as (n, b).
+ * prints them bent so that the reader's formula undoes it. Returns how many samples of that class print as (n, b), or 0.
  */
-static bool prints_as(uint64_t class, uint64_t n, uint64_t b, double rate)
+static uint64_t samples_printed_as(uint64_t class, uint64_t n, uint64_t b, double rate)
 {
 	double p = -expm1(-(double)class / rate);
-	double objects = (double)n * round(8 / p) / 8;
-	double bytes = (double)n * round((double)class / p);
+	double one_block = round((double)class / p);
+	double samples = round((double)b * estimate_scale((double)n, (double)b, rate) / one_block);
+	double objects = samples * round(8 / p) / 8;
+	double bytes = samples * one_block;
 	double mean = bytes / objects;
 	double bent = bytes * -expm1(-mean / rate);
-	return fabs(round(bent / mean) - (double)n) < 0.5 && fabs(bent - (double)b) <= 1;
+	bool same = samples >= 1 && samples < 1e15 && fabs(bent / mean - (double)n) <= 0.5 + 1e-6 &&
+	            fabs(bent - (double)b) <= 0.5 + 1e-6;
+	return same ? (uint64_t)samples : 0;
 }
 
 uint64_t estimate_block_size(uint64_t n, uint64_t b, double rate, bool unbiased, double *ret_objects,
@@ -75,22 +79,26 @@ uint64_t estimate_block_size(uint64_t n, uint64_t b, double rate, bool unbiased,
 {
 	if (n == 0 || b < n || b > INT64_MAX)
 		return 0;
-	uint64_t found = 0;
+	uint64_t found = 0, samples = n;
 	if (rate <= 1 || !unbiased) {
 		uint64_t size = b / n;
 		if (size * n == b && size_class_floor(size) == size)
 			found = size;
 	} else {
-		/* The printed mean is within rounding of the class: look at it and its neighbours. */
+		/* The printed mean is within 7 % of the class: the count's eighths see to that. */
 		double mean = (double)b / (double)n;
 		uint64_t class = size_class_floor((uint64_t)(mean * 0.9));
-		for (int i = 0; i < 4 && !found; i++, class = size_class_next(class))
-			if (prints_as(class, n, b, rate))
+		for (int i = 0; i < 4 && !found; i++, class = size_class_next(class)) {
+			uint64_t printed = samples_printed_as(class, n, b, rate);
+			if (printed) {
 				found = class;
+				samples = printed;
+			}
+		}
 	}
 	if (found && ret_objects && ret_bytes) {
 		double p = rate <= 1 ? 1 : -expm1(-(double)found / rate);
-		*ret_objects = (double)n / p;
+		*ret_objects = (double)samples / p;
 		*ret_bytes = *ret_objects * (double)found;
 	}
 	return found;
