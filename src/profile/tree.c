@@ -51,7 +51,7 @@ static bool add_row(struct view *v, const struct view_row *row, bool inverted, s
 	return true;
 }
 
-struct by_parent {
+struct siblings {
 	const struct view *v;
 	const struct tree_node *nodes;
 };
@@ -61,12 +61,10 @@ static double size_of(const struct tree_node *n)
 	return fmax(fabs(n->total.base), fabs(n->total.now));
 }
 
-static int compare_nodes(const void *a, const void *b, void *context)
+static int compare_siblings(const void *a, const void *b, void *context)
 {
-	const struct by_parent *c = context;
+	const struct siblings *c = context;
 	const struct tree_node *x = &c->nodes[*(const uint32_t *)a], *y = &c->nodes[*(const uint32_t *)b];
-	if (x->parent != y->parent)
-		return x->parent < y->parent ? -1 : 1;
 	if (size_of(x) != size_of(y))
 		return size_of(x) > size_of(y) ? -1 : 1;
 	const struct profile *p = c->v->profile;
@@ -75,22 +73,33 @@ static int compare_nodes(const void *a, const void *b, void *context)
 	return by_name ? by_name : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
+/* Groups the nodes by parent with a counting sort; nearly all groups have one member and need no order. */
 static bool link_children(struct view *v, struct tree *t)
 {
 	uint32_t *order = malloc(t->n * sizeof *order);
-	if (!order)
-		return false;
-	for (size_t i = 0; i < t->n; i++)
-		order[i] = (uint32_t)i;
-	struct by_parent context = { v, t->nodes };
-	qsort_r(order + 1, t->n - 1, sizeof *order, compare_nodes, &context);
-	for (size_t i = t->n - 1; i > 0; i--) {
-		struct tree_node *node = &t->nodes[order[i]], *parent = &t->nodes[node->parent];
-		node->next_sibling = parent->first_child;
-		parent->first_child = order[i];
+	uint32_t *ends = calloc(t->n + 1, sizeof *ends);
+	struct siblings context = { v, t->nodes };
+	bool ok = order && ends;
+	for (size_t i = 1; ok && i < t->n; i++)
+		ends[t->nodes[i].parent + 1]++;
+	for (size_t i = 0; ok && i < t->n; i++)
+		ends[i + 1] += ends[i];
+	/* ends[parent] is where its group starts, and after this loop where it ends */
+	for (size_t i = 1; ok && i < t->n; i++)
+		order[ends[t->nodes[i].parent]++] = (uint32_t)i;
+	for (size_t i = 0, start = 0; ok && i < t->n; start = ends[i++]) {
+		size_t n = ends[i] - start;
+		if (n > 1)
+			qsort_r(order + start, n, sizeof *order, compare_siblings, &context);
+		for (size_t k = n; k > 0; k--) {
+			uint32_t child = order[start + k - 1];
+			t->nodes[child].next_sibling = t->nodes[i].first_child;
+			t->nodes[i].first_child = child;
+		}
 	}
 	free(order);
-	return true;
+	free(ends);
+	return ok;
 }
 
 int view_tree(struct view *v, bool inverted, struct tree *ret, struct error *err)
