@@ -1,0 +1,41 @@
+# A few words for people who type make; the build itself is Meson's (meson.build).
+# `make demo` and `make check` install what they need first; `make DEPS=no ...` never does.
+
+DEPS ?= yes
+BUILD = build
+PREFIX ?= /usr/local
+# What another make put into MAKEFLAGS must not reach ninja or meson.
+unexport MAKEFLAGS MAKELEVEL
+
+all: deps-build $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+	@ln -sfn src/cli/heapgauge $(BUILD)/heapgauge
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=disabled
+
+deps-%:
+	@scripts/install-deps $(DEPS) $(subst +, ,$*)
+
+demo: deps-build+demo all
+	@scripts/demo
+
+check: deps-build+check+demo
+	@scripts/check full
+
+check-quick: deps-build+check
+	@scripts/check quick
+
+bench: deps-build+bench all
+	@scripts/bench
+
+fuzz: deps-build+fuzz
+	@scripts/fuzz
+
+install: all
+	meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD) build-check-gcc build-check-clang build-fuzz demo
+
+.PHONY: all demo check check-quick bench fuzz install clean
