@@ -86,22 +86,32 @@ int gz_stream(struct stream *in, const struct read_limits *limits, struct stream
 /* --- maps (maps.c) --- */
 
 /*
- * One line of /proc/PID/maps (or macOS "start-end: path"), without newline. Paths may hold blanks; " (deleted)" is
- * split off; octal escapes (\012) of the kernel are undone. 1: filled, 0: blank or not a mapping line.
+ * One line of /proc/PID/maps, of FreeBSD's /proc/curproc/map, or "start-end: path" (macOS, gperftools), without newline.
+ * Paths may hold blanks; " (deleted)" is split off. 1: filled, 0: blank or not a mapping line.
  */
 int maps_parse_line(const char *line, size_t n, struct mapping *ret, const char **ret_path,
                     size_t *ret_path_n);
 
 /*
- * Mappings being collected, then looked up by address. After maps_add of all lines, maps_finish sorts them and
- * joins neighbours of one file that continue each other.
+ * Mappings being collected, then looked up by address. After maps_add_line of all lines (1: one more, 0: not a mapping
+ * line, negative: no memory), maps_finish sorts them and joins neighbours of one file that continue each other.
+ * The kernel's \012 for a newline in a path is undone.
  */
 struct maps;
 struct maps *maps_new(void);
 void maps_free(struct maps *m);
 int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n, struct error *err);
-/* Adds to p the mappings that hold frames or are executable, the main program first; then maps_find gives profile indexes. */
-int maps_finish(struct maps *m, struct profile *p, struct error *err);
+/* One was seen that the kernel lists behind all files: [stack], [vdso], [vsyscall]. */
+bool maps_ended(const struct maps *m);
+/* Before maps_finish. E_TRUNCATED when the list ends too early: an address lies behind the last mapping, and it hasn't ended. */
+int maps_check_end(const struct maps *m, const char *name, const uint64_t *addresses, size_t n,
+                   struct error *err);
+/*
+ * Adds to p the mappings that hold one of the addresses or are executable files, the main program first; then maps_find
+ * gives profile indexes.
+ */
+int maps_finish(struct maps *m, struct profile *p, const uint64_t *addresses, size_t n,
+                struct error *err);
 uint32_t maps_find(const struct maps *m, uint64_t address);   /* profile mapping index or PROFILE_NONE */
 
 #endif

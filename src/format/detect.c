@@ -1,0 +1,189 @@
+/*
+ * Which reader: by the first bytes, behind gzip if there is any. Text formats say what they are in
+ * their first line; a pprof file is protobuf, which has no magic number, so it is what is left when the
+ * bytes could begin a message, and well-known other files are named for what they are.
+ */
+#include "format/format.h"
+#include "format/lines.h"
+
+#include <stdlib.h>
+
+const struct read_limits read_limits_default = {
+	.input_bytes = (size_t)4 << 30,
+	.profile_bytes = (size_t)8 << 30,
+	.depth = PROFILE_MAX_DEPTH,
+	.gzip_ratio = 200,
+	.gzip_ratio_from = (size_t)64 << 20,
+	.partial = false,
+};
+
+#define HEAD_BYTES ((size_t)64 << 10)
+#define HEAD_INFLATED ((size_t)4 << 10)
+
+enum kind { KIND_EMPTY, KIND_JEHEAP, KIND_GPERF, KIND_FOLDED, KIND_PPROF, KIND_OTHER };
+
+/* Files that people give by mistake. */
+static const struct {
+	const char *magic;
+	size_t n;
+	const char *what;
+} others[] = {
+	{ "\177ELF", 4, "a program or library, not a profile (unlike jeprof, no binary is needed: give the profile alone)" },
+	{ "PERFILE2", 8, "a perf.data file; convert it with perf script and a folder of stacks" },
+	{ "--- symbol", 10, "jeprof's --raw output; give the dump itself" },
+	{ "\x28\xb5\x2f\xfd", 4, "compressed with zstd; decompress it first" },
+	{ "\xfd" "7zXZ", 5, "compressed with xz; decompress it first" },
+	{ "BZh", 3, "compressed with bzip2; decompress it first" },
+	{ "PK\x03\x04", 4, "a zip archive; unpack it first" },
+	{ "{", 1, "JSON, not a profile" },
+	{ "<", 1, "HTML or XML, not a profile (an error page of a server?)" },
+};
+
+/* "a;b;c 123": one line of printable text with a number at its end; begins is all there is of a longer line. */
+static bool is_folded(const uint8_t *head, size_t n, bool whole_input)
+{
+	size_t at = 0;
+	while (at < n && (head[at] == '\n' || head[at] == '\r'))
+		at++;
+	/* Comments first, as some writers have them. */
+	while (at < n && head[at] == '#') {
+		const uint8_t *newline = memchr(head + at, '\n', n - at);
+		if (!newline)
+			return false;
+		at = (size_t)(newline - head) + 1;
+	}
+	size_t end = at;
+	while (end < n && (head[end] >= ' ' || head[end] == '\t') && head[end] != 0x7f)
+		end++;
+	bool line_ends = end < n ? head[end] == '\n' || head[end] == '\r' : whole_input;
+	if (!line_ends)
+		return end == n && n >= HEAD_INFLATED;
+	size_t digits = end;
+	while (digits > at && head[digits - 1] == ' ')
+		digits--;
+	size_t number_end = digits;
+	while (digits > at && ((unsigned)(head[digits - 1] - '0') < 10 || head[digits - 1] == '.'))
+		digits--;
+	return digits < number_end && digits > at && head[digits - 1] == ' ';
+}
+
+/* Could a profile.proto message begin so: a field of 1 to 16 with its wire type. */
+static bool is_pprof(const uint8_t *head, size_t n)
+{
+	unsigned field = head[0] >> 3, type = head[0] & 7;
+	bool numeric = field >= 7 && field != 11 && field <= 15;
+	return n >= 2 && field >= 1 && field <= 15 && (type == 2 || (numeric && type == 0));
+}
+
+static enum kind kind_of(const uint8_t *head, size_t n, bool whole_input, const char **ret_what)
+{
+	const char *text = (const char *)head;
+	*ret_what = "of no known format";
+	if (n == 0)
+		return KIND_EMPTY;
+	/* Also when cut within these words: the reader then says so. */
+	if (lines_starts(text, n, "heap_v2/", 8) || (n < 8 && !memcmp(text, "heap_v2/", n)))
+		return KIND_JEHEAP;
+	if (lines_starts(text, n, "heap profile:", 13) || (n < 13 && !memcmp(text, "heap profile:", n)))
+		return KIND_GPERF;
+	if (is_folded(head, n, whole_input))
+		return KIND_FOLDED;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (lines_starts(text, n, others[i].magic, others[i].n)) {
+			*ret_what = others[i].what;
+			return KIND_OTHER;
+		}
+	return is_pprof(head, n) ? KIND_PPROF : KIND_OTHER;
+}
+
+/* Looks behind the gzip without taking anything from in. */
+static int kind_behind_gzip(struct stream *in, const uint8_t *head, size_t n, const struct read_limits *limits,
+                            enum kind *ret, const char **ret_what, struct error *err)
+{
+	struct stream some, inflated;
+	const uint8_t *bytes;
+	size_t bytes_n = 0;
+	stream_open_memory(&some, in->name, head, n);
+	int rc = gz_stream(&some, limits, &inflated, err);
+	if (rc)
+		return rc;
+	/* As much as comes out of the head; that it ends too early is for the reader to say. */
+	struct error ignored;
+	size_t want = HEAD_INFLATED;
+	while ((rc = stream_peek(&inflated, want, &bytes, &bytes_n, &ignored)) && want > 16)
+		want /= 2;
+	if (rc == E_OK)
+		*ret = kind_of(bytes, bytes_n, bytes_n < want, ret_what);
+	else
+		*ret = KIND_PPROF;
+	stream_close(&inflated);
+	return E_OK;
+}
+
+static int read_text(enum kind kind, struct stream *in, const struct read_limits *limits,
+                     struct read_report *report, struct profile **ret, struct error *err)
+{
+	switch (kind) {
+	case KIND_JEHEAP:
+		return jeheap_read(in, limits, report, ret, err);
+	case KIND_GPERF:
+		return gperf_read(in, limits, report, ret, err);
+	default:
+		return folded_read(in, limits, report, ret, err);
+	}
+}
+
+/* pprof needs all of it at once. */
+static int read_pprof(struct stream *in, bool gzip, const struct read_limits *limits, struct profile **ret,
+                      struct error *err)
+{
+	struct buf raw, plain;
+	buf_init(&raw, limits->input_bytes);
+	buf_init(&plain, limits->input_bytes);
+	int rc = stream_read_all(in, &raw, err);
+	if (rc == E_OK && gzip) {
+		rc = gz_inflate(raw.data, raw.len, in->name, limits, &plain, err);
+		buf_finish(&raw);
+	}
+	const struct buf *message = gzip ? &plain : &raw;
+	if (rc == E_OK)
+		rc = pprof_read(message->data, message->len, in->name, limits, ret, err);
+	buf_finish(&raw);
+	buf_finish(&plain);
+	return rc;
+}
+
+int format_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
+                struct profile **ret, struct error *err)
+{
+	const uint8_t *head;
+	const char *what = "";
+	size_t n;
+	enum kind kind = KIND_EMPTY;
+	int rc = stream_peek(in, HEAD_BYTES, &head, &n, err);
+	if (rc)
+		return rc;
+	bool gzip = gz_is(head, n);
+	if (gzip)
+		rc = kind_behind_gzip(in, head, n, limits, &kind, &what, err);
+	else
+		kind = kind_of(head, n, n < HEAD_BYTES, &what);
+	if (rc)
+		return rc;
+	if (kind == KIND_EMPTY)
+		return error_set(err, E_FORMAT, "%s: empty, not a profile", in->name);
+	if (kind == KIND_OTHER)
+		return error_set(err, E_FORMAT, "%s: %s; heapgauge reads jemalloc and gperftools heap dumps, pprof, and folded stacks",
+		                 in->name, what);
+	if (kind == KIND_PPROF)
+		return read_pprof(in, gzip, limits, ret, err);
+	if (!gzip)
+		return read_text(kind, in, limits, report, ret, err);
+	struct stream inflated;
+	rc = gz_stream(in, limits, &inflated, err);
+	if (rc)
+		return rc;
+	rc = read_text(kind, &inflated, limits, report, ret, err);
+	stream_close(&inflated);
+	return rc;
+}
