@@ -1,0 +1,35 @@
+/*
+ * Function symbols of an ELF file, joined with sorted addresses.
+ *
+ * A symbol names an address only if its size covers it. Of several that do: a function before an
+ * untyped label, then the one that begins last (the innermost), then global before local, then the
+ * plainest name. Hand-written assembly without sizes: in .symtab, which knows every label, such a
+ * symbol reaches up to the next symbol (at most UNSIZED_MAX bytes); in .dynsym, which knows only
+ * what is exported, it names nothing.
+ */
+#ifndef SYMBOL_SYMTAB_H
+#define SYMBOL_SYMTAB_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define UNSIZED_MAX 65536
+
+struct symtab_hit {
+	const char *name;    /* borrowed from the ELF file; NULL: none */
+	size_t length;       /* of the name without its version ("@@GLIBC_2.2.5") */
+	uint64_t start;
+};
+
+/*
+ * Fills those of hits[0..n) that have no name yet. addresses is sorted, without repeats. type is
+ * SHT_SYMTAB or SHT_DYNSYM. A table that is damaged or absurdly overlapping fills nothing more.
+ */
+int symtab_join(Elf *elf, uint32_t type, const uint64_t *addresses, size_t n,
+                struct symtab_hit *hits, struct error *err);
+
+#endif
