@@ -1,0 +1,151 @@
+/* The dumps a run left in its folder: found, listed, and what to do with them. */
+#include "cli/dumps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+#define DUMPS_MAX ((size_t)1 << 20)
+#define SHOWN_AT_EACH_END 4
+
+void dumps_finish(struct dumps *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free(d->items[i].name);
+	free(d->items);
+	*d = (struct dumps){ 0 };
+}
+
+static int by_process_and_sequence(const void *a, const void *b)
+{
+	const struct dump_name *x = &((const struct dump *)a)->parts, *y = &((const struct dump *)b)->parts;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static bool older(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+static bool add_file(struct dumps *d, int folder, const char *name, struct timespec since)
+{
+	struct dump found = { 0 };
+	struct stat st;
+	if (!dump_name_parse(name, &found.parts) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode) || older(st.st_mtim, since))
+		return true;
+	found.bytes = (uint64_t)st.st_size;
+	found.written = st.st_mtim;
+	found.name = strdup(name);
+	struct dump *slot = found.name ? ARRAY_PUSH(d->items, d->n, d->capacity, DUMPS_MAX) : NULL;
+	if (!slot) {
+		free(found.name);
+		return false;
+	}
+	*slot = found;
+	return true;
+}
+
+int dumps_find(const char *folder, struct timespec since, struct dumps *ret, struct error *err)
+{
+	DIR *directory = opendir(folder);
+	if (!directory)
+		return error_set(err, E_IO, "%.200s: cannot list: %s", folder, strerror(errno));
+	struct dumps d = { 0 };
+	bool room = true;
+	for (struct dirent *e; room && (e = readdir(directory));)
+		room = add_file(&d, dirfd(directory), e->d_name, since);
+	closedir(directory);
+	if (!room) {
+		dumps_finish(&d);
+		return error_nomem(err, "the list of dumps");
+	}
+	if (d.n)
+		qsort(d.items, d.n, sizeof *d.items, by_process_and_sequence);
+	*ret = d;
+	return 0;
+}
+
+static const char *kind_words(char kind)
+{
+	switch (kind) {
+	case 'f':
+		return "at exit";
+	case 'i':
+		return "by allocated bytes";
+	case 'u':
+		return "at a new maximum";
+	default:
+		return "asked for";
+	}
+}
+
+static void describe_one(const struct dump *dump, struct buf *out)
+{
+	buf_adds(out, "  ");
+	text_add_terminal(out, dump->name, strlen(dump->name));
+	buf_adds(out, "  ");
+	text_add_bytes(out, (double)dump->bytes);
+	buf_printf(out, "  %s\n", kind_words(dump->parts.kind));
+}
+
+static void add_path(struct buf *out, const char *folder, const char *name)
+{
+	buf_addc(out, ' ');
+	text_add_terminal(out, folder, strlen(folder));
+	buf_addc(out, '/');
+	text_add_terminal(out, name, strlen(name));
+}
+
+/* Sorted by process: [*ret_first, *ret_end) are pid's; all of them when it left none. */
+static void range_of(const struct dumps *d, uint64_t pid, size_t *ret_first, size_t *ret_end)
+{
+	size_t first = 0;
+	while (first < d->n && d->items[first].parts.pid != pid)
+		first++;
+	size_t end = first;
+	while (end < d->n && d->items[end].parts.pid == pid)
+		end++;
+	*ret_first = first < end ? first : 0;
+	*ret_end = first < end ? end : d->n;
+}
+
+static void describe_range(const struct dumps *d, size_t first, size_t end, struct buf *out)
+{
+	for (size_t i = first; i < end; i++) {
+		if (i - first == SHOWN_AT_EACH_END && end - first > 2 * SHOWN_AT_EACH_END + 1) {
+			size_t skipped = end - first - 2 * SHOWN_AT_EACH_END;
+			buf_printf(out, "  … %zu more …\n", skipped);
+			i += skipped;
+		}
+		describe_one(&d->items[i], out);
+	}
+	if (end - first < d->n)
+		buf_printf(out, "  and %zu of other processes it started\n", d->n - (end - first));
+}
+
+void dumps_describe(const struct dumps *d, const char *folder, uint64_t main_pid, struct buf *out)
+{
+	size_t first, end;
+	if (!d->n)
+		return;
+	range_of(d, main_pid, &first, &end);
+	describe_range(d, first, end, out);
+	const struct dump *oldest = &d->items[first], *newest = &d->items[end - 1];
+	buf_adds(out, "Next:\n  heapgauge top");
+	add_path(out, folder, newest->name);
+	if (oldest != newest && oldest->parts.pid == newest->parts.pid) {
+		buf_adds(out, "\n  heapgauge diff");
+		add_path(out, folder, oldest->name);
+		add_path(out, folder, newest->name);
+	}
+	buf_addc(out, '\n');
+}

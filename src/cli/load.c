@@ -1,0 +1,246 @@
+/*
+ * Reading: what a file does not say about itself (its process, its time) is taken from its
+ * name and date; a few mistakes that would give wrong numbers (adding up dumps of one
+ * process, above all) are refused here with what to do instead.
+ */
+#include "cli/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/progress.h"
+#include "format/format.h"
+#include "profile/operations.h"
+
+/* --- file names --- */
+
+/* The number that ends right before *end and has a '.' before it; *end moves to that point. */
+static bool number_before(const char *text, const char **end, uint64_t *ret)
+{
+	const char *from = *end;
+	while (from > text && from[-1] >= '0' && from[-1] <= '9')
+		from--;
+	if (from == *end || from == text || from[-1] != '.')
+		return false;
+	if (!text_parse_u64(from, (size_t)(*end - from), 10, ret))
+		return false;
+	*end = from - 1;
+	return true;
+}
+
+bool dump_name_parse(const char *path, struct dump_name *ret)
+{
+	const char *name = path_base(path);
+	size_t length = strlen(name);
+	if (length < 6 || strcmp(name + length - 5, ".heap") != 0)
+		return false;
+	const char *end = name + length - 5;
+	const char *kind = end;
+	while (kind > name && kind[-1] >= '0' && kind[-1] <= '9')
+		kind--;
+	if (kind == name || !strchr("fimu", kind[-1]) || kind - 2 < name || kind[-2] != '.')
+		return false;
+	if ((kind[-1] == 'f') != (kind == end))
+		return false;
+	struct dump_name found = { .kind = kind[-1] };
+	end = kind - 2;
+	if (!number_before(name, &end, &found.seq) || !number_before(name, &end, &found.pid))
+		return false;
+	*ret = found;
+	return true;
+}
+
+struct symbol_options load_symbol_options(const struct load_settings *s)
+{
+	return (struct symbol_options){ (enum symbol_depth)s->symbols, s->binary,
+		                        s->symbol_path.n ? s->symbol_path.items : NULL };
+}
+
+/* --- one file --- */
+
+/* A stream that tells the progress line how far it is. */
+static int counted_fill(struct stream *s, void *to, size_t room, size_t *ret_n, struct error *err)
+{
+	struct stream *inner = s->context;
+	int failed = stream_read(inner, to, room, ret_n, err);
+	progress_set(inner->offset);
+	return failed;
+}
+
+static void fill_source(struct profile *p, const char *path, const struct stat *st)
+{
+	struct dump_name name;
+	bool named = dump_name_parse(path, &name);
+	for (size_t i = 0; i < p->n_sources; i++) {
+		struct source *s = &p->sources[i];
+		if (!s->name)
+			s->name = profile_cstring(p, path);
+		if (named && !s->pid && p->n_sources == 1)
+			s->pid = name.pid;
+		if (!s->time_nanos && st && S_ISREG(st->st_mode))
+			s->time_nanos = st->st_mtim.tv_sec * 1000000000LL + st->st_mtim.tv_nsec;
+	}
+}
+
+/* Profiles that will be put together are matched by build id: a binary may have changed in between. */
+static int fill_build_ids(const struct load_settings *s, struct profile *p, struct error *err)
+{
+	struct symbol_options o = load_symbol_options(s);
+	return symbol_build_ids(p, &o, NULL, err);
+}
+
+int load_one(const struct load_settings *s, const char *path, struct buf *warnings,
+             struct profile **ret, struct error *err)
+{
+	struct stream file;
+	int failed = stream_open(&file, path, err);
+	if (failed)
+		return failed;
+	bool is_stdin = strcmp(path, "-") == 0;
+	struct stat st;
+	bool have_stat = !is_stdin && fstat(file.fd, &st) == 0;
+
+	char what[64] = "reading ";
+	strncat(what, is_stdin ? "standard input" : path_base(path), sizeof what - strlen(what) - 1);
+	progress_phase(what, file.size_hint);
+	struct stream counted = { .fill = counted_fill, .name = file.name, .context = &file, .fd = -1,
+		                  .size_hint = file.size_hint };
+	struct read_limits limits = read_limits_default;
+	limits.partial = s->partial;
+	struct read_report report;
+	buf_init(&report.warnings, 1 << 20);
+	struct profile *p = NULL;
+	failed = format_read(&counted, &limits, &report, &p, err);
+	if (!failed) {
+		fill_source(p, path, have_stat ? &st : NULL);
+		if (report.warnings.len)
+			buf_add(warnings, report.warnings.data, report.warnings.len);
+	}
+	buf_finish(&report.warnings);
+	stream_close(&counted);
+	stream_close(&file);
+	if (!failed && (s->base || s->merge))
+		failed = fill_build_ids(s, p, err);
+	if (failed) {
+		profile_free(p);
+		return failed;
+	}
+	*ret = p;
+	return 0;
+}
+
+/* --- several --- */
+
+static const char *source_name(const struct profile *p)
+{
+	return p->n_sources ? profile_text(p, p->sources[0].name) : "a profile";
+}
+
+/* Not merging: why several are refused, in words that fit these. */
+static int refuse_several(struct profile *const *inputs, size_t n, struct error *err)
+{
+	for (size_t i = 1; i < n; i++)
+		for (size_t j = 0; j < i; j++)
+			if (profile_same_process(inputs[j], inputs[i]))
+				return error_set(err, E_USAGE,
+				                 "%.120s and %.120s are two moments of one process, and memory in use is "
+				                 "not added up over time: compare them with 'heapgauge diff', or give one "
+				                 "(a command 'leaks' for whole series is coming)",
+				                 source_name(inputs[j]), source_name(inputs[i]));
+	return error_set(err, E_USAGE,
+	                 "%zu profiles were given: --merge adds up those of different processes, "
+	                 "'heapgauge diff' compares two", n);
+}
+
+static int combine(const struct load_settings *s, struct profile *const *inputs, size_t n,
+                   struct profile **ret, struct error *err)
+{
+	if (!s->merge)
+		return refuse_several(inputs, n, err);
+	return profile_merge(inputs, n, ret, err);
+}
+
+static int check_paths(const struct load_settings *s, char *const *paths, size_t n, struct error *err)
+{
+	size_t dashes = s->base && strcmp(s->base, "-") == 0;
+	for (size_t i = 0; i < n; i++)
+		dashes += strcmp(paths[i], "-") == 0;
+	if (dashes > 1)
+		return error_set(err, E_USAGE, "standard input (-) can be read only once");
+	return 0;
+}
+
+static int load_all(const struct load_settings *s, char *const *paths, size_t n,
+                    struct buf *warnings, struct profile **ret, struct error *err)
+{
+	if (n == 1)
+		return load_one(s, paths[0], warnings, ret, err);
+	struct profile **inputs = calloc(n, sizeof *inputs);
+	if (!inputs)
+		return error_nomem(err, "the list of profiles");
+	int failed = 0;
+	for (size_t i = 0; i < n && !failed; i++)
+		failed = load_one(s, paths[i], warnings, &inputs[i], err);
+	if (!failed)
+		failed = combine(s, inputs, n, ret, err);
+	for (size_t i = 0; i < n; i++)
+		profile_free(inputs[i]);
+	free(inputs);
+	return failed;
+}
+
+/* Two dumps of one process in the wrong order: the change then has the wrong sign. */
+static void warn_order(const char *base, char *const *paths, size_t n, struct buf *warnings)
+{
+	struct dump_name before, after;
+	if (n == 1 && dump_name_parse(base, &before) && dump_name_parse(paths[0], &after) &&
+	    before.pid == after.pid && before.seq > after.seq)
+		buf_printf(warnings, "the base %s was written after %s: growth shows as shrinking\n",
+		           path_base(base), path_base(paths[0]));
+}
+
+static int subtract_base(const struct load_settings *s, char *const *paths, size_t n,
+                         struct buf *warnings, struct profile **both, struct error *err)
+{
+	struct profile *base = NULL, *difference = NULL;
+	int failed = load_one(s, s->base, warnings, &base, err);
+	if (failed)
+		return failed;
+	progress_phase("comparing", 0);
+	failed = profile_diff(base, *both, &difference, err);
+	profile_free(base);
+	if (failed)
+		return failed;
+	profile_free(*both);
+	*both = difference;
+	warn_order(s->base, paths, n, warnings);
+	return 0;
+}
+
+int load_symbols(const struct load_settings *s, struct profile *p, struct buf *warnings,
+                 struct error *err)
+{
+	struct symbol_options o = load_symbol_options(s);
+	progress_phase("finding names", 0);
+	return symbol_profile(p, &o, warnings, err);
+}
+
+int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
+                  struct buf *warnings, struct profile **ret, struct error *err)
+{
+	struct profile *p = NULL;
+	int failed = check_paths(s, paths, n, err);
+	if (!failed)
+		failed = load_all(s, paths, n, warnings, &p, err);
+	if (!failed && s->base)
+		failed = subtract_base(s, paths, n, warnings, &p, err);
+	if (failed) {
+		profile_free(p);
+		return failed;
+	}
+	*ret = p;
+	return 0;
+}

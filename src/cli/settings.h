@@ -1,0 +1,66 @@
+/*
+ * The option groups that several commands share, and what they fill. The sentences and
+ * names are in settings.c; pprof's and jeprof's names are kept where there are any.
+ */
+#ifndef CLI_SETTINGS_H
+#define CLI_SETTINGS_H
+
+#include "cli/options.h"
+#include "profile/view.h"
+#include "symbol/symbol.h"
+
+/* How PROFILEs are read and named. */
+struct load_settings {
+	int symbols;                    /* enum symbol_depth */
+	const char *binary;
+	struct text_list symbol_path;
+	const char *base;
+	bool merge, partial;
+};
+
+/* What of it is looked at. */
+struct view_settings {
+	int by;                         /* enum granularity */
+	const char *metric;
+	const char *focus, *ignore, *hide, *show, *show_from, *tagfocus, *tagignore;
+	bool show_allocator, no_inlines;
+};
+
+enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
+
+/* Where it goes and how it looks there. */
+struct text_settings {
+	const char *output;
+	bool json;
+	int colour;
+	uint32_t width;
+};
+
+/* What every command that shows profiles starts its own settings with. */
+struct show_settings {
+	struct load_settings load;
+	struct view_settings view;
+	struct text_settings text;
+};
+
+#define LOAD_DEFAULTS { .symbols = SYMBOL_FULL }
+#define SHOW_DEFAULTS { .load = LOAD_DEFAULTS }
+
+
+#define LOAD_OPTIONS_N 5
+#define BASE_OPTIONS_N 1
+#define VIEW_OPTIONS_N 16
+#define TEXT_OPTIONS_N 5
+
+extern const struct option_spec load_options[LOAD_OPTIONS_N], base_options[BASE_OPTIONS_N],
+    view_options[VIEW_OPTIONS_N], text_options[TEXT_OPTIONS_N];
+
+#define GROUP_LOAD(at) { "Reading", load_options, LOAD_OPTIONS_N, (at) }
+#define GROUP_BASE(at) { "Comparing", base_options, BASE_OPTIONS_N, (at) }
+#define GROUP_VIEW(at) { "What is shown", view_options, VIEW_OPTIONS_N, (at) }
+#define GROUP_TEXT(at) { "Output", text_options, TEXT_OPTIONS_N, (at) }
+
+/* E_USAGE when metric is none of p's types; the sentence lists those it has. *ret_column -1: the default. */
+int metric_column(const struct profile *p, const char *metric, int *ret_column, struct error *err);
+
+#endif
