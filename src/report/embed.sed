@@ -1,0 +1,4 @@
+# Turns a text file into lines of a C string literal.
+s/[\\"]/\\&/g
+s/^/"/
+s/$/\\n"/
