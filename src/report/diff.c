@@ -81,7 +81,7 @@ int report_diff(struct view *v, const struct top_options *o, const struct report
 {
 	const struct table_column columns[] = {
 		{ "base", true, 4 },    { "new", true, 3 }, { "change", true, 0 },
-		{ "±95%", true, 0 },    { "change%", true, 5 }, { "", false, 0 },
+		{ "±", true, 0 },    { "change%", true, 5 }, { "", false, 0 },
 		{ words_granularity(v->by), false, 0 },
 	};
 	struct diff d;
@@ -96,7 +96,7 @@ int report_diff(struct view *v, const struct top_options *o, const struct report
 	if (d.rank.n)
 		code = table_print(&table, s, out, err);
 	add_footer(&d, out);
-	rank_advice(v, &d.totals, o->sort, &d.rank, out);
+	rank_advice_text(v, &d.totals, o->sort, &d.rank, s, out);
 	if (out->failed)
 		code = error_nomem(err, "the report");
 done:
@@ -122,13 +122,7 @@ static void json_row(struct json *j, const struct diff *d, uint32_t entry)
 	json_open(j, NULL, '{');
 	json_entry(j, v, entry);
 	json_cstring(j, "status", status_of(rank_amount(e, d->sort)));
-	if (v->has_error) {
-		json_number(j, "p_value", e->p_value);
-		json_bool(j, "significant", e->significant);
-	} else {
-		json_null(j, "p_value");
-		json_null(j, "significant");
-	}
+	rank_json_verdict(j, v, e);
 	json_amount(j, "flat", v, &e->flat);
 	json_amount(j, "cum", v, &e->cum);
 	json_close(j, '}');
@@ -146,7 +140,7 @@ static void json_body(struct json *j, const struct diff *d)
 	json_integer(j, "rows_noise", (int64_t)d->rank.noise);
 	json_integer(j, "rows_unchanged", (int64_t)d->rank.unchanged);
 	if (advice.len)
-		json_text(j, "advice", advice.data, advice.len - 1);
+		json_text(j, "advice", advice.data, advice.len);
 	else
 		json_null(j, "advice");
 	json_open(j, "rows", '[');

@@ -14,7 +14,9 @@
 #include <time.h>
 
 #define FEW_SAMPLES 100     /* in all: ± above 20 % */
+#define LABEL_COLUMNS 10
 #define MOST_SOURCES 8      /* named one by one */
+#define MOST_SAMPLES 1e6    /* more say nothing: blocks far larger than the rate are never missed */
 
 /* --- facts ---------------------------------------------------------------- */
 
@@ -123,9 +125,8 @@ static void note_few_samples(const struct view *v, struct notes *n)
 	struct buf *b = notes_begin(n);
 	buf_adds(b, "few samples (about ");
 	text_add_count(b, samples);
-	buf_printf(b, "), so ± is wide: a finer rate (jemalloc: lg_prof_sample:%u) would bring the total to "
-	              "about ±10%%, and more of the load you ask about helps too",
-	           header_lg(rate * samples / wanted));
+	buf_printf(b, "), so ± is wide: a finer rate (jemalloc: lg_prof_sample:%u) would bring that of the total to "
+	              "about 10%%, more time under load may help too", header_lg(rate * samples / wanted));
 	notes_end(n);
 }
 
@@ -251,7 +252,7 @@ static void label(const struct report_style *s, const char *name, struct buf *ou
 	buf_adds(out, name);
 	buf_addc(out, ':');
 	buf_adds(out, tone_end(s, TONE_BOLD));
-	for (size_t n = strlen(name) + 1; n < 10; n++)
+	for (size_t n = strlen(name) + 1; n < LABEL_COLUMNS; n++)
 		buf_addc(out, ' ');
 }
 
@@ -385,12 +386,27 @@ static void add_rate(const struct view *v, const struct report_style *s, struct 
 	if (least == rate && exp2(header_lg(rate)) == rate)
 		buf_printf(out, " (lg %u)", header_lg(rate));
 	double samples = estimate_samples(v->total.gained);
-	if (!v->diff && isfinite(samples) && samples > 0) {
-		buf_adds(out, "; the total is as sure as ");
+	if (!v->diff && samples > 0 && samples < MOST_SAMPLES) {
+		buf_adds(out, "; the total's error is that of about ");
 		text_add_count(out, samples);
 		buf_adds(out, samples < 1.5 ? " sample" : " samples");
 	}
 	buf_addc(out, '\n');
+}
+
+static void add_notes(const struct notes *n, const struct report_style *s, struct buf *out)
+{
+	struct buf safe;
+	buf_init(&safe, 1 << 24);
+	for (size_t at = 0; at < n->text.len;) {
+		size_t length = strlen(n->text.data + at);
+		buf_reset(&safe);
+		text_add_terminal(&safe, n->text.data + at, length);
+		label(s, "Note", out);
+		words_paragraph(safe.data ? safe.data : "", safe.len, LABEL_COLUMNS, LABEL_COLUMNS, s->columns, out);
+		at += length + 1;
+	}
+	buf_finish(&safe);
 }
 
 void header_text(const struct view *v, const struct notes *n, const struct report_style *s, struct buf *out)
@@ -404,13 +420,7 @@ void header_text(const struct view *v, const struct notes *n, const struct repor
 	buf_addc(out, '\n');
 	add_total(v, s, out);
 	add_rate(v, s, out);
-	for (size_t at = 0; at < n->text.len;) {
-		size_t length = strlen(n->text.data + at);
-		label(s, "Note", out);
-		text_add_terminal(out, n->text.data + at, length);
-		buf_addc(out, '\n');
-		at += length + 1;
-	}
+	add_notes(n, s, out);
 	buf_addc(out, '\n');
 }
 

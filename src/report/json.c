@@ -49,7 +49,36 @@ void json_null(struct json *j, const char *key)
 	buf_adds(j->out, "null");
 }
 
-/* The exponent form has no fraction, so that no locale can put a comma into it. */
+/* Six significant digits, put together from whole numbers so that no locale can put a comma between them. */
+static void add_fraction(struct buf *out, double value)
+{
+	double size = fabs(value);
+	int exponent = (int)floor(log10(size));
+	if (value < 0)
+		buf_addc(out, '-');
+	if (exponent < -4 || exponent >= 6) {
+		unsigned long digits = (unsigned long)lrint(size / pow(10, exponent) * 1e5);
+		if (digits > 999999) {
+			digits /= 10;
+			exponent++;
+		}
+		buf_printf(out, "%lu.%05lue%d", digits / 100000, digits % 100000, exponent);
+		return;
+	}
+	int decimals = 5 - exponent;
+	uint64_t scale = 1;
+	for (int i = 0; i < decimals; i++)
+		scale *= 10;
+	uint64_t digits = (uint64_t)llrint(size * (double)scale);
+	for (; decimals > 0 && digits % 10 == 0; decimals--) {
+		digits /= 10;
+		scale /= 10;
+	}
+	buf_printf(out, "%llu", (unsigned long long)(digits / scale));
+	if (decimals > 0)
+		buf_printf(out, ".%0*llu", decimals, (unsigned long long)(digits % scale));
+}
+
 void json_number(struct json *j, const char *key, double value)
 {
 	if (!isfinite(value)) {
@@ -57,16 +86,12 @@ void json_number(struct json *j, const char *key, double value)
 		return;
 	}
 	add_key(j, key);
-	if (value == rint(value) && fabs(value) < 1e15) {
+	if (value == rint(value) && fabs(value) < 1e15)
 		buf_printf(j->out, "%.0f", value + 0.0);
-		return;
-	}
-	int exponent = (int)floor(log10(fabs(value))) - 5;
-	double digits = rint(value / pow(10, exponent));
-	if (isfinite(digits) && digits != 0)
-		buf_printf(j->out, "%.0fe%d", digits, exponent);
-	else
+	else if (fabs(value) < 1e-300)
 		buf_addc(j->out, '0');
+	else
+		add_fraction(j->out, value);
 }
 
 void json_amount_number(struct json *j, const char *key, double value)

@@ -252,8 +252,8 @@ int report_peek(struct view *v, const char *regex, const struct report_style *s,
                 struct error *err)
 {
 	const struct table_column columns[N_COLUMNS] = {
-		{ "flat", true, 4 },   { "cum", true, 0 },  { v->diff ? "±95%" : "±", true, 3 },
-		{ "cum%", true, 2 },   { "edge", true, 0 }, { v->diff ? "±95%" : "±", true, 1 },
+		{ "flat", true, 4 },   { "cum", true, 0 },  { "±", true, 3 },
+		{ "cum%", true, 2 },   { "edge", true, 0 }, { "±", true, 1 },
 		{ "edge%", true, 5 },  { "", false, 0 },    { "↑ callers, the entry, ↓ callees", false, 0 },
 	};
 	struct peek p;

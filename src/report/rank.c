@@ -103,9 +103,13 @@ void rank_note(const struct view *v, const struct rank *r, struct notes *n)
 	if (!v->diff || !v->has_error || changed == 0 || header_rate(v) <= 1)
 		return;
 	struct buf *b = notes_begin(n);
-	buf_printf(b, "%zu of %zu changed %s %s noise: no more than sampling alone would do (95%%, corrected for "
-	              "the number of rows)", r->noise, changed, changed == 1 ? "row" : "rows",
-	           r->noise == 1 ? "is" : "are");
+	if (changed == 1)
+		buf_adds(b, r->noise ? "the only changed row is noise" : "the only changed row is no noise");
+	else if (r->noise == changed)
+		buf_printf(b, "all %zu changed rows are noise", changed);
+	else
+		buf_printf(b, "%zu of %zu changed rows %s noise", r->noise, changed, r->noise == 1 ? "is" : "are");
+	buf_adds(b, ": noise is what sampling alone would do (95%, corrected for the number of rows)");
 	notes_end(n);
 }
 
@@ -148,7 +152,7 @@ static void advise_rate(double rate, double times, struct buf *out)
 static void advise_time(const struct view *v, double times, struct buf *out)
 {
 	double seconds = header_seconds_between(v);
-	buf_adds(out, ", or, if it keeps growing like this, about ");
+	buf_adds(out, "; so would about ");
 	text_add_count(out, ceil(times));
 	buf_adds(out, " times as long between the two");
 	if (seconds > 0) {
@@ -158,6 +162,7 @@ static void advise_time(const struct view *v, double times, struct buf *out)
 		words_duration(seconds, out);
 		buf_addc(out, ')');
 	}
+	buf_adds(out, ", if it keeps growing like this");
 }
 
 void rank_advice(const struct view *v, const struct view_totals *totals, enum view_sort sort,
@@ -167,17 +172,39 @@ void rank_advice(const struct view *v, const struct view_totals *totals, enum vi
 	if (!v->diff || !v->has_error || r->significant || !r->noise || !r->n || rate <= 1)
 		return;
 	const struct amount *a = rank_amount(&totals->entries[r->order[0]], sort);
-	double times = times_finer(a, r->noise + r->unchanged);
+	double times = fmax(2, times_finer(a, r->noise + r->unchanged));
 	buf_adds(out, "Not enough samples yet: even the largest change (");
 	words_change(v, amount_change(a), out);
 	buf_adds(out, ", ");
 	words_entry(v, r->order[0], out);
-	buf_adds(out, ") is no more than sampling alone would do. If it is real, four times in five ");
-	if (!(times > 1))
-		times = 2;
+	buf_adds(out, ") is no more than sampling alone would do. If it is real, ");
 	advise_rate(rate, times, out);
-	buf_adds(out, " would tell");
+	buf_adds(out, " would tell four times in five");
 	if (header_one_process(v) && amount_change(a) > 0)
 		advise_time(v, times, out);
-	buf_adds(out, ".\n");
+	buf_addc(out, '.');
+}
+
+void rank_advice_text(const struct view *v, const struct view_totals *totals, enum view_sort sort,
+                      const struct rank *r, const struct report_style *s, struct buf *out)
+{
+	struct buf text;
+	buf_init(&text, 1 << 24);
+	rank_advice(v, totals, sort, r, &text);
+	if (text.len) {
+		buf_addc(out, '\n');
+		words_paragraph(text.data, text.len, 0, 0, s->columns, out);
+	}
+	buf_finish(&text);
+}
+
+void rank_json_verdict(struct json *j, const struct view *v, const struct entry_total *e)
+{
+	if (v->diff && v->has_error) {
+		json_number(j, "p_value", e->p_value);
+		json_bool(j, "significant", e->significant);
+	} else if (v->diff) {
+		json_null(j, "p_value");
+		json_null(j, "significant");
+	}
 }

@@ -41,6 +41,11 @@ void rank_note(const struct view *v, const struct rank *r, struct notes *n);
  */
 void rank_advice(const struct view *v, const struct view_totals *totals, enum view_sort sort,
                  const struct rank *r, struct buf *out);
+/* The same as a paragraph of a text report. */
+void rank_advice_text(const struct view *v, const struct view_totals *totals, enum view_sort sort,
+                      const struct rank *r, const struct report_style *s, struct buf *out);
+/* "p_value" and "significant" of a row of a diff, null without errors; nothing in a single profile. */
+void rank_json_verdict(struct json *j, const struct view *v, const struct entry_total *e);
 
 /* "noise", or "" in a profile without errors and for what is significant. */
 const char *rank_verdict(const struct view *v, bool significant, const struct amount *a);

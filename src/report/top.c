@@ -13,8 +13,8 @@ static const struct table_column single_columns[] = {
 	{ "±", true, 4 },     { "cum%", true, 2 }, { "", false, 0 },     { "", false, 0 },
 };
 static const struct table_column diff_columns[] = {
-	{ "flat", true, 0 },  { "±95%", true, 0 }, { "flat%", true, 3 }, { "", true, 5 },     { "cum", true, 0 },
-	{ "±95%", true, 4 },  { "cum%", true, 2 }, { "", false, 0 },     { "", false, 0 },
+	{ "flat", true, 0 },  { "±", true, 0 }, { "flat%", true, 3 }, { "", true, 5 },     { "cum", true, 0 },
+	{ "±", true, 4 },  { "cum%", true, 2 }, { "", false, 0 },     { "", false, 0 },
 };
 #define N_COLUMNS (sizeof single_columns / sizeof single_columns[0])
 
@@ -156,7 +156,7 @@ int report_top(struct view *v, const struct top_options *o, const struct report_
 	header_text(v, &t.notes, s, out);
 	code = table_print(&table, s, out, err);
 	add_rest(&t, out);
-	rank_advice(v, &t.totals, o->sort, &t.rank, out);
+	rank_advice_text(v, &t.totals, o->sort, &t.rank, s, out);
 	if (out->failed)
 		code = error_nomem(err, "the report");
 done:
@@ -175,10 +175,7 @@ static void json_row(struct json *j, const struct top *t, uint32_t entry)
 	json_entry(j, v, entry);
 	json_amount(j, "flat", v, &e->flat);
 	json_amount(j, "cum", v, &e->cum);
-	if (v->diff) {
-		json_number(j, "p_value", e->p_value);
-		json_bool(j, "significant", e->significant);
-	}
+	rank_json_verdict(j, v, e);
 	json_close(j, '}');
 }
 

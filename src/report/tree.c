@@ -160,10 +160,12 @@ static const struct table_column single_columns[] = {
 	{ "", false, 0 },     { "", true, 0 },  { "", false, 0 },
 };
 static const struct table_column diff_columns[] = {
-	{ "base", true, 4 },    { "new", true, 3 }, { "change", true, 0 }, { "±95%", true, 0 },
+	{ "base", true, 4 },    { "new", true, 3 }, { "change", true, 0 }, { "±", true, 0 },
 	{ "change%", true, 5 }, { "", false, 0 },   { "", false, 0 },
 };
 #define N_COLUMNS (sizeof single_columns / sizeof single_columns[0])
+
+#define MOST_LEVELS 40          /* of forks drawn; deeper ones say their depth */
 
 /* For each open fork: does a later sibling follow below? */
 struct bars {
@@ -224,7 +226,7 @@ static void add_line(const struct walk *w, const struct item *at, struct bars *b
 	if (!at->hidden && w->significant)
 		verdict = rank_verdict(w->v, w->significant[at->node], &amount);
 	table_row(t, at->hidden || *verdict ? TONE_DIM : TONE_PLAIN);
-	value_cells(t, w, &amount, at->hidden ? NULL : &node->self, verdict);
+	value_cells(t, w, &amount, at->hidden || w->o->inverted ? NULL : &node->self, verdict);
 	struct buf *cell = table_cell(t);
 	draw_indent(bars, at, node->depth + (at->hidden > 0), cell);
 	table_cell_lead(t);
@@ -240,7 +242,9 @@ static int print_tree(struct walk *w, const struct report_style *s, struct buf *
 {
 	struct table_column columns[N_COLUMNS];
 	struct table table;
-	struct bars bars = { .most = s->columns ? s->columns / 6 : 40 };
+	struct bars bars = { .most = s->columns < 52 ? 4 : (s->columns - 20) / 8 };
+	if (s->columns == 0 || bars.most > MOST_LEVELS)
+		bars.most = MOST_LEVELS;
 	memcpy(columns, w->v->diff ? diff_columns : single_columns, sizeof columns);
 	columns[N_COLUMNS - 1].title = w->o->inverted ? "what allocates, callers below" : "call tree";
 	table_init(&table, columns, N_COLUMNS);
@@ -289,7 +293,8 @@ static void json_node(struct json *j, const struct walk *w, const struct item *a
 		if (node->entry != PROFILE_NONE)
 			json_entry(j, w->v, node->entry);
 		json_amount(j, "total", w->v, &node->total);
-		json_amount(j, "self", w->v, &node->self);
+		if (!w->o->inverted)
+			json_amount(j, "self", w->v, &node->self);
 		if (w->significant && w->v->has_error)
 			json_bool(j, "significant", w->significant[at->node]);
 	}

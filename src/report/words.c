@@ -155,15 +155,6 @@ static void add_size(double value, bool bytes, struct buf *out)
 		text_add_count(out, value);
 }
 
-double words_half_width(const struct amount *a)
-{
-	struct interval i = amount_interval(a);
-	double change = amount_change(a);
-	double half = (i.high - i.low) / 2;
-	double longer = fmax(i.high - change, change - i.low);
-	return longer > 1.5 * half ? longer : half;
-}
-
 /* "±3%", "±0.4%", "±<0.1%": half as a part of value. */
 static void add_relative(double half, double value, struct buf *out)
 {
@@ -176,6 +167,9 @@ static void add_relative(double half, double value, struct buf *out)
 	if (percent >= 0.05)
 		buf_addc(out, '%');
 }
+
+/* Sides of an interval that differ by more are both told. */
+#define LOPSIDED 1.3
 
 static void add_single_error(const struct amount *a, bool bytes, struct buf *out)
 {
@@ -206,7 +200,7 @@ static void add_diff_error(const struct amount *a, bool bytes, struct buf *out)
 	if (!(i.high > i.low))
 		return;
 	double change = amount_change(a), below = change - i.low, above = i.high - change;
-	if (fmax(below, above) <= 1.5 * fmin(below, above)) {
+	if (fmax(below, above) <= LOPSIDED * fmin(below, above)) {
 		buf_adds(out, "±");
 		add_size((below + above) / 2, bytes, out);
 		return;
@@ -219,7 +213,8 @@ static void add_diff_error(const struct amount *a, bool bytes, struct buf *out)
 
 void report_error_text(const struct amount *a, bool diff, bool bytes, struct buf *out)
 {
-	if (diff)
+	/* A single profile that somebody subtracted from has amounts on both sides too. */
+	if (diff || a->lost.value > 0 || a->lost.variance > 0)
 		add_diff_error(a, bytes, out);
 	else
 		add_single_error(a, bytes, out);
@@ -288,6 +283,30 @@ void words_entry(const struct view *v, uint32_t entry, struct buf *out)
 	}
 	if (e->inlined && (v->by == BY_FUNCTION || v->by == BY_LINE || v->by == BY_ADDRESS))
 		buf_adds(out, " (inline)");
+}
+
+void words_paragraph(const char *text, size_t length, size_t at, size_t indent, size_t columns, struct buf *out)
+{
+	bool fresh = true;      /* nothing but the indent stands on this line */
+	for (size_t i = 0; i < length;) {
+		const char *blank = memchr(text + i, ' ', length - i);
+		size_t n = blank ? (size_t)(blank - (text + i)) : length - i;
+		size_t width = text_columns(text + i, n);
+		if (!fresh && columns && at + 1 + width > columns) {
+			buf_addc(out, '\n');
+			for (at = 0; at < indent; at++)
+				buf_addc(out, ' ');
+			fresh = true;
+		} else if (!fresh) {
+			buf_addc(out, ' ');
+			at++;
+		}
+		buf_add(out, text + i, n);
+		at += width;
+		fresh = false;
+		i += n + 1;
+	}
+	buf_addc(out, '\n');
 }
 
 const char *words_granularity(enum granularity by)

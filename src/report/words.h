@@ -23,8 +23,6 @@ void words_change_percent(const struct amount *a, struct buf *out);
 
 /* report_error_text in the view's unit; "" when the view has no errors. */
 void words_error(const struct view *v, const struct amount *a, struct buf *out);
-/* Half of the 95 % interval; of an interval whose sides differ much, the longer side. */
-double words_half_width(const struct amount *a);
 
 /* "2026-11-21 03:33:10 UTC"; "" when 0. */
 void words_time(int64_t nanos, struct buf *out);
@@ -37,6 +35,12 @@ void words_decimal(double value, unsigned decimals, struct buf *out);
 void words_entry(const struct view *v, uint32_t entry, struct buf *out);
 /* Title of the column of names: "function", "line", ... */
 const char *words_granularity(enum granularity by);
+
+/*
+ * Text that is already safe, as a paragraph: broken at blanks where a line would pass columns (0: never),
+ * the lines after the first indented. Ends with a newline; at is the column the text begins in.
+ */
+void words_paragraph(const char *text, size_t length, size_t at, size_t indent, size_t columns, struct buf *out);
 
 /* Which column of values holds the objects of a space metric, or the bytes of an objects metric; -1: none. */
 int words_companion_column(const struct view *v);
