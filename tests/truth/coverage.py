@@ -198,7 +198,8 @@ def compare_functions(options, run):
 
 
 def compare_change(options, run):
-    """Between the two moments of one process. Where nothing came or went the change must be exactly 0."""
+    """Between the two moments of one process. Where nothing came or went the change must be exactly 0, unless
+    the dump's rounding of a path's sum moves when another thread's part of it changes."""
     printed = stacks(options, "--base", run.a, run.b)
     category = CHANGE_ACCUM if run.accum else CHANGE
     for key, population in run.truth.items():
@@ -209,7 +210,7 @@ def compare_change(options, run):
             pair.survives = population.went[0] + population.came[0] < 0.1 * population.a[0]
             pair.key = run.seed, key
             yield pair
-        elif row[0]:
+        elif row[0] and key[:2] not in run.shared:
             raise SystemExit("%s: a change of %d bytes is printed where nothing changed" % (key, row[0]))
 
 
@@ -293,7 +294,7 @@ def check_can_fail(pairs, wanted):
         return pair.changed(value=0, low=0, high=3 * pair.rate) if number % 10 == 0 else pair
 
     spoilt = {
-        "intervals half as wide again": (lambda p, i: scaled(p, 1.5), (ONE_MANY, RAW_ONE)),
+        "intervals twice as wide": (lambda p, i: scaled(p, 2), (ONE_MANY, RAW_ONE)),
         "intervals a quarter narrower": (lambda p, i: scaled(p, 0.75), (ONE_MANY, RAW_ONE)),
         "intervals of a third": (lambda p, i: scaled(p, 1 / 3), LIMITS),
         "estimates not unsampled": (lambda p, i: p.changed(low=p.low * 0.6, high=p.high * 0.6), (ONE_MANY, RAW_ONE)),

@@ -60,7 +60,8 @@ static lane_function *lanes[LANES] = { main_allocate, linked_allocate, cplusplus
 static double rate;
 static struct population *populations;
 static size_t n_populations;
-static pthread_barrier_t barrier;
+static pthread_barrier_t started;       /* of a new thread and main: jemalloc numbers them in order */
+static pthread_barrier_t barrier;       /* of all */
 
 static void die(const char *what)
 {
@@ -194,7 +195,7 @@ static void populations_plan(uint64_t seed, size_t sites, double budget)
 
 /* --- their lives --------------------------------------------------------- */
 
-static void population_grow(struct population *p, size_t n, struct tally *came)
+static __attribute__((noinline)) void population_grow(struct population *p, size_t n, struct tally *came)
 {
 	for (; n && p->n < p->capacity; n--) {
 		size_t size = population_size(p);
@@ -220,35 +221,44 @@ static void population_shrink(struct population *p, size_t n, struct tally *went
 	}
 }
 
-static void population_first(struct population *p)
-{
-	struct tally all = { 0 };
-	if (p->fate != APPEARS)
-		population_grow(p, p->planned, &all);
-}
-
-static void population_second(struct population *p)
+/* What happens to it before the first dump (phase 0) and between the two (phase 1). */
+static void population_fate(struct population *p, unsigned phase, size_t *ret_went, size_t *ret_came)
 {
 	double n = (double)p->n, u = random_unit(&p->random), v = random_unit(&p->random);
 
+	*ret_went = *ret_came = 0;
+	if (phase == 0) {
+		*ret_came = p->fate == APPEARS ? 0 : p->planned;
+		return;
+	}
 	switch (p->fate) {
 	case SURVIVES:
-		population_shrink(p, (size_t)(n * 0.05 * u), &p->went);
-		population_grow(p, (size_t)(n * 0.05 * v), &p->came);
+		*ret_went = (size_t)(n * 0.05 * u);
+		*ret_came = (size_t)(n * 0.05 * v);
 		break;
 	case GROWS:
-		population_grow(p, (size_t)(n * 2 * u) + 1, &p->came);
+		*ret_came = (size_t)(n * 2 * u) + 1;
 		break;
 	case SHRINKS:
-		population_shrink(p, (size_t)(n * (0.2 + 0.8 * u)) + 1, &p->went);
+		*ret_went = (size_t)(n * (0.2 + 0.8 * u)) + 1;
 		break;
 	case CHURNS:
-		population_shrink(p, p->n, &p->went);
-		population_grow(p, (size_t)n, &p->came);
+		*ret_went = *ret_came = p->n;
 		break;
 	default:
-		population_grow(p, p->planned, &p->came);
+		*ret_came = p->planned;
 	}
+}
+
+/* Not inlined and called from one place, so that both phases allocate with the same stacks. */
+static __attribute__((noinline)) void population_live(struct population *p, unsigned phase)
+{
+	struct tally first = { 0 };
+	size_t went, came;
+
+	population_fate(p, phase, &went, &came);
+	population_shrink(p, went, phase ? &p->went : &first);
+	population_grow(p, came, phase ? &p->came : &first);
 }
 
 static void population_count(const struct population *p, struct tally *ret)
@@ -283,16 +293,14 @@ static void *worker(void *argument)
 	if (mallctl("thread.prof.name", NULL, NULL, &given, sizeof given))
 		die("thread.prof.name");
 	shake();
-	for (size_t i = 0; i < n_populations; i++)
-		if (populations[i].thread == self)
-			population_first(&populations[i]);
-	pthread_barrier_wait(&barrier);
-	pthread_barrier_wait(&barrier);     /* here the first dump is made */
-	for (size_t i = 0; i < n_populations; i++)
-		if (populations[i].thread == self)
-			population_second(&populations[i]);
-	pthread_barrier_wait(&barrier);
-	pthread_barrier_wait(&barrier);     /* and here the second */
+	pthread_barrier_wait(&started);
+	for (volatile unsigned phase = 0; phase < 2; phase++) {
+		for (size_t i = 0; i < n_populations; i++)
+			if (populations[i].thread == self)
+				population_live(&populations[i], phase);
+		pthread_barrier_wait(&barrier);
+		pthread_barrier_wait(&barrier);     /* meanwhile a dump is made */
+	}
 	return NULL;
 }
 
@@ -352,10 +360,13 @@ int main(int argc, char **argv)
 	populations_plan((uint64_t)seed, sites, budget * 0x1p20);
 
 	pthread_t threads[THREADS];
+	pthread_barrier_init(&started, NULL, 2);
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
-	for (unsigned i = 0; i < THREADS; i++)
+	for (unsigned i = 0; i < THREADS; i++) {
 		if (pthread_create(&threads[i], NULL, worker, (void *)(uintptr_t)i))
 			die("pthread_create");
+		pthread_barrier_wait(&started);
+	}
 	pthread_barrier_wait(&barrier);
 	for (size_t i = 0; i < n_populations; i++)
 		population_count(&populations[i], &populations[i].a);
