@@ -70,7 +70,8 @@ int main(int argc, char **argv)
 	buf_init(&out, BUF_MAX_DEFAULT);
 	int code = report_top_json(v, &top, &out, &err);
 	code = code ? code : report_tree_json(v, &tree, &out, &err);
-	code = code ? code : report_peek_json(v, ".", &out, &err);
+	/* Of the deep stack one frame will do: each of them has its own entry. */
+	code = code ? code : report_peek_json(v, strcmp(argv[1], "deep") ? "." : "0x1000$", &out, &err);
 	code = code ? code : report_traces_json(v, 0, &out, &err);
 	if (!code && v->diff)
 		code = report_diff_json(v, &top, &out, &err);
