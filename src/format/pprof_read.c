@@ -67,7 +67,7 @@ static int read_number(struct pprof_reader *r, const struct proto_field *f, size
 	case PPROF_TIME_NANOS:
 		if (r->time_nanos)
 			return pprof_fail(r, leaf, f->at, E_FORMAT,
-			            "given before; these are two profiles in one file, split or merge them");
+			                  "given before; these are two profiles in one file, split or merge them");
 		r->time_nanos = (int64_t)f->value;
 		return E_OK;
 	case PPROF_DURATION_NANOS:
@@ -204,11 +204,11 @@ static int read_line(struct pprof_reader *r, const struct proto_field *f, size_t
 	uint32_t item = pprof_ids_find(&r->functions, function);
 	if (item == PROFILE_NONE)
 		return pprof_fail(r, pprof_single("function_id"), f->at, E_FORMAT,
-		            "there is no function with the id %" PRIu64, function);
+		                  "there is no function with the id %" PRIu64, function);
 	pprof_leave(r);
 	if (ordinal >= r->limits->depth)
 		return pprof_fail(r, pprof_nowhere, f->at, E_LIMIT, "more than %u lines at one location",
-		            r->limits->depth);
+		                  r->limits->depth);
 	struct line *line = ARRAY_PUSH(r->lines, r->n_lines, r->lines_capacity, r->limits->depth);
 	if (!line)
 		return pprof_fail_memory(r);
@@ -279,8 +279,8 @@ static inline int read_repeated(struct pprof_reader *r, const struct proto_field
 		enum proto_status status = proto_varint(&c, &value);
 		if (status != PROTO_FIELD)
 			return pprof_fail(r, pprof_single(name), at, E_FORMAT, "%s",
-			            status == PROTO_CUT ? "the packed numbers end inside a varint"
-			                                : "a varint of more than 64 bits");
+			                  status == PROTO_CUT ? "the packed numbers end inside a varint"
+			                                      : "a varint of more than 64 bits");
 		rc = push(r, at, value);
 	}
 	return rc;
@@ -359,7 +359,7 @@ static int use_base_source(struct pprof_reader *r, const uint8_t *at, uint32_t *
 	for (size_t i = 0; i < r->n_values; i++) {
 		if (r->values[i] == INT64_MIN)
 			return pprof_fail(r, (struct pprof_place){ "value", i }, at, E_FORMAT,
-			            "-2^63 cannot be negated, as a base's value must be");
+			                  "-2^63 cannot be negated, as a base's value must be");
 		r->values[i] = -r->values[i];
 	}
 	if (r->base_source == PROFILE_NONE) {
@@ -384,8 +384,8 @@ static int read_sample(struct pprof_reader *r, const struct proto_field *f, size
 		return pprof_fail(r, pprof_nowhere, f->at, E_FORMAT, "there is a sample, but no sample_type");
 	if (r->n_values != r->p->n_types)
 		return pprof_fail(r, pprof_single("value"), f->at, E_FORMAT,
-		            "the sample has %zu values, but there are %zu sample types", r->n_values,
-		            r->p->n_types);
+		                  "the sample has %zu values, but there are %zu sample types", r->n_values,
+		                  r->p->n_types);
 	if (r->is_base && (rc = use_base_source(r, f->at, &source)))
 		return rc;
 	uint32_t stack = profile_intern_stack(r->p, r->stack, r->n_stack);
@@ -404,8 +404,10 @@ static int scan_string(struct pprof_reader *r, const struct proto_field *f)
 		return rc;
 	if (r->n_strings == 0 && f->bytes != f->end)
 		return pprof_fail(r, leaf, f->at, E_FORMAT, "the first string is not the empty one");
-	const uint8_t **slot = ARRAY_PUSH(r->strings, r->n_strings, r->strings_capacity,
-	                                  r->limits->profile_bytes / sizeof *r->strings);
+	size_t max = r->limits->profile_bytes / sizeof *r->strings;
+	if (r->n_strings >= max)
+		return pprof_fail(r, leaf, f->at, E_LIMIT, "more than %zu strings", max);
+	const uint8_t **slot = ARRAY_PUSH(r->strings, r->n_strings, r->strings_capacity, max);
 	if (!slot)
 		return pprof_fail_memory(r);
 	*slot = f->at;
@@ -433,7 +435,7 @@ static int scan(struct pprof_reader *r)
 		return pprof_fail_wire(r, &f, status, c.end);
 	if (r->n_strings == 0)
 		return pprof_fail(r, pprof_nowhere, r->bytes + r->n, E_FORMAT,
-		            "there is no string_table; this is not a whole pprof profile");
+		                  "there is no string_table; this is not a whole pprof profile");
 	r->string_ids = calloc(r->n_strings, sizeof *r->string_ids);
 	return r->string_ids && pprof_ids_init(&r->mappings, r->extents[PPROF_MAPPING].n) &&
 	               pprof_ids_init(&r->functions, r->extents[PPROF_FUNCTION].n) &&

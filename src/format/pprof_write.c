@@ -114,35 +114,48 @@ static uint32_t add_function(struct writer *w, uint32_t *number, struct used_fun
 	return number ? *number : 0;
 }
 
-/* The id of a function that is called as viewers see frames nobody could name. */
-static uint32_t nameless_function(struct writer *w, const struct location *l)
+/* What viewers call a frame that nobody could name: "binary!0xoffset", or the bare address. */
+static text_ref nameless(struct writer *w, const struct location *l)
 {
 	const struct profile *p = w->p;
 	struct buf name;
 	buf_init(&name, BUF_MAX_DEFAULT);
 	if (l->mapping != PROFILE_NONE) {
-		const char *path = profile_text(p, p->mappings[l->mapping].file);
-		if (*path)
-			buf_printf(&name, "%s!", path_base(path));
+		uint32_t file = p->mappings[l->mapping].file;
+		const char *path = profile_text(p, file), *base = path_base(path);
+		if (file) {
+			buf_add(&name, base, strings_length(&p->strings, file) - (size_t)(base - path));
+			buf_addc(&name, '!');
+		}
 	}
 	buf_printf(&name, "0x%" PRIx64, location_file_offset(p, l));
 	text_ref text = name.failed ? 0 : own_text(w, name.data, name.len);
 	w->failed |= name.failed;
 	buf_finish(&name);
+	return text;
+}
+
+/* The id of a made-up function for a location without lines; equal names share one. */
+static uint32_t made_up_function(struct writer *w, const struct location *l)
+{
+	text_ref name = nameless(w, l);
 	if (w->failed)
 		return 0;
 	uint32_t *number = zeros_at(&w->own_function_numbers, &w->own_function_numbers_n,
-	                            text - (text_ref)p->strings.n);
-	return add_function(w, number, (struct used_function){ PROFILE_NONE, text });
+	                            name - (text_ref)w->p->strings.n);
+	return add_function(w, number, (struct used_function){ PROFILE_NONE, name });
 }
 
 static uint32_t function_number(struct writer *w, const struct location *l, uint32_t function)
 {
 	const struct function *f = &w->p->functions[function];
-	text_ref name = f->name ? f->name : f->system_name;
-	return name ? add_function(w, &w->function_numbers[function],
-	                           (struct used_function){ function, name })
-	            : nameless_function(w, l);
+	struct used_function used = { function, f->name ? f->name : f->system_name };
+	if (used.name)
+		return add_function(w, &w->function_numbers[function], used);
+	/* It has a file or a line, but no name: each location gives it another. */
+	used.name = nameless(w, l);
+	uint32_t number = 0;
+	return w->failed ? 0 : add_function(w, &number, used);
 }
 
 /* --- the profile's own fields --------------------------------------------- */
@@ -329,7 +342,7 @@ static void put_location(struct writer *w, uint32_t index)
 		if (w->failed)
 			return;
 		*function = l->n_lines ? function_number(w, l, lines[i].function)
-		                       : nameless_function(w, l);
+		                       : made_up_function(w, l);
 		n += proto_bytes_size(line_size(*function, &lines[i]));
 	}
 	uint8_t *to = room(w, proto_bytes_size(n));
