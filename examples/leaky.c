@@ -40,7 +40,7 @@ struct shop {
 struct worker {
 	pthread_t thread;
 	unsigned number;
-	unsigned long requests;
+	unsigned requests;
 	uint64_t random;
 	const struct shop *shop;
 	struct session *sessions[SESSIONS];
@@ -150,16 +150,16 @@ static void *worker_main(void *argument)
 	char name[16];
 	snprintf(name, sizeof name, "shop-%u", w->number);
 	pthread_setname_np(pthread_self(), name);
-	for (unsigned long i = 0; i < w->requests; i++)
+	for (unsigned i = 0; i < w->requests; i++)
 		handle_request(w);
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	char *end = NULL;
-	unsigned long requests = argc > 1 ? strtoul(argv[1], &end, 10) : 40000;
-	if (end && (*end || end == argv[1])) {
+	unsigned requests = 40000;
+	char rest;
+	if (argc > 1 && sscanf(argv[1], "%9u%c", &requests, &rest) != 1) {
 		fputs("usage: leaky [REQUESTS]\n", stderr);
 		return 2;
 	}
@@ -179,6 +179,6 @@ int main(int argc, char **argv)
 		pthread_join(workers[i].thread, NULL);
 		sent += workers[i].bytes_sent;
 	}
-	printf("leaky: %lu requests answered, %lu bytes sent\n", WORKERS * requests, sent);
+	printf("leaky: %u requests answered, %lu bytes sent\n", WORKERS * requests, sent);
 	return 0;
 }
