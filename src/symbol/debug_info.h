@@ -39,6 +39,16 @@ struct code_node {
 	bool used;                   /* some address ended up in it */
 };
 
+/* Where the out-of-line code of an inlined function begins: by its abstract entry. */
+struct concrete {
+	void *origin;
+	uint64_t entry;
+};
+
+/* Asks the symbol tables about further addresses: sorted, without repeats. */
+typedef int symbols_ask(void *context, const uint64_t *addresses, size_t n,
+                        struct symtab_hit *hits, struct error *err);
+
 /* What is known of one address. */
 struct code_place {
 	uint32_t node;               /* innermost, or NODE_NONE */
@@ -66,6 +76,8 @@ struct debug_info {
 	const struct symtab_hit *symbols;    /* per address: tells padding from code */
 	bool have_symtab;
 	struct names *names;                 /* where answers live */
+	struct concrete *concretes;          /* of the units walked, languages with mangled names only */
+	size_t n_concretes, concretes_capacity;
 	struct code_place *places;           /* per address */
 	struct code_node *nodes;
 	size_t n_nodes, nodes_capacity;
@@ -81,7 +93,8 @@ void debug_info_finish(struct debug_info *d);
 /* Fills places and nodes. Only running out of memory is an error; damage leaves places empty. */
 int debug_info_join(struct debug_info *d, const uint64_t *addresses, size_t n,
                     const struct symtab_hit *symbols, bool have_symtab, struct error *err);
-int debug_info_name(struct debug_info *d, struct error *err);
+/* ask: the symbol tables, for functions that only they know the full name of. */
+int debug_info_name(struct debug_info *d, symbols_ask *ask, void *ask_context, struct error *err);
 
 /* --- between the files of this module --- */
 
@@ -105,6 +118,11 @@ struct range_walk {
 	Dwarf_Addr base, low, high;
 };
 bool range_next(struct debug_info *d, Dwarf_Die *die, struct range_walk *w);
+
+/* Languages whose functions have scopes written with "::", and mangled names. */
+bool language_has_scopes(int language);
+/* The address a function begins at; false when it has no code. */
+bool code_entry(struct debug_info *d, Dwarf_Die *die, uint64_t *ret_address);
 
 int scan_unit(struct debug_info *d, Dwarf_Die *unit, const struct asked_list *asked,
               struct error *err);
@@ -143,6 +161,7 @@ struct scope_wanted {
 	uint32_t node;
 };
 
+/* For all of wanted (reorders it). */
 int scopes_qualify(struct debug_info *d, struct scope_wanted *wanted, size_t n, struct error *err);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * What the code nodes are called and where they are called from. Only nodes that some address
- * ended up in are named. The linker's name is best, since it tells scope and parameters; without
- * one (static functions and unnamed namespaces in GCC's output) the scopes are put together from
- * the tree.
+ * ended up in are named. The linker's name is best, since it tells scope and parameters. GCC leaves
+ * it out for what isn't exported (static functions, unnamed namespaces, lambdas): then the symbol
+ * where the function's code begins has it. Functions that are inlined everywhere have no symbol, and
+ * their scopes are put together from the tree.
  */
 #include <dwarf.h>
 #include <stdlib.h>
@@ -41,15 +42,6 @@ static void enter_unit(struct naming *w, Dwarf_Die *die)
 	w->folder = lines_folder(&unit);
 	if (dwarf_getsrcfiles(&unit, &w->files, &w->n_files))
 		w->files = NULL;
-}
-
-/* Languages whose functions live in scopes written with "::". */
-static bool has_scopes(int language)
-{
-	return language == DW_LANG_C_plus_plus || language == DW_LANG_C_plus_plus_03 ||
-	       language == DW_LANG_C_plus_plus_11 || language == DW_LANG_C_plus_plus_14 ||
-	       language == 0x2b || language == 0x3a || /* C++17, C++20: not in every dwarf.h */
-	       language == DW_LANG_Rust;
 }
 
 static const char *linkage_name(Dwarf_Die *die)
@@ -126,7 +118,7 @@ static int name_node(struct naming *w, uint32_t number_of_node)
 		return error_nomem(w->err, "function names");
 	if (linkage && strcmp(node->function, linkage))
 		node->system_name = names_keep(names, linkage, strlen(linkage));
-	if (mangled || !has_scopes(w->language) || strstr(name, "::"))
+	if (mangled || !language_has_scopes(w->language))
 		return 0;
 	struct scope_wanted *slot = ARRAY_PUSH(w->wanted, w->n_wanted, w->wanted_capacity, NODES_MAX);
 	if (!slot)
@@ -135,7 +127,119 @@ static int name_node(struct naming *w, uint32_t number_of_node)
 	return 0;
 }
 
-int debug_info_name(struct debug_info *d, struct error *err)
+/* --- names from the symbol tables --- */
+
+struct entry {
+	uint64_t address;
+	uint32_t wanted;             /* index */
+};
+
+static int compare_concretes(const void *a, const void *b)
+{
+	const struct concrete *x = a, *y = b;
+	if (x->origin != y->origin)
+		return (uintptr_t)x->origin < (uintptr_t)y->origin ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+static int compare_origin(const void *key, const void *item)
+{
+	const struct concrete *c = item;
+	return (uintptr_t)key < (uintptr_t)c->origin ? -1 : (uintptr_t)key > (uintptr_t)c->origin;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Where the function of a node begins out of line, if it exists there. */
+static bool find_entry(struct debug_info *d, struct code_node *node, uint64_t *ret_address)
+{
+	Dwarf_Attribute a;
+	Dwarf_Die origin;
+	if (node->parent == NODE_NONE)
+		return code_entry(d, &node->die, ret_address);
+	if (!d->n_concretes || !dwarf_attr(&node->die, DW_AT_abstract_origin, &a) ||
+	    !dwarf_formref_die(&a, &origin))
+		return false;
+	const struct concrete *c = bsearch(origin.addr, d->concretes, d->n_concretes,
+	                                   sizeof(*d->concretes), compare_origin);
+	if (c)
+		*ret_address = c->entry;
+	return c != NULL;
+}
+
+/*
+ * Takes the symbol's name, without a clone's suffix. Identical functions share their code and the
+ * symbol may be the other one's, so DWARF's plain name must be part of it.
+ */
+static bool take_symbol(struct naming *w, struct code_node *node, const struct symtab_hit *hit)
+{
+	struct names *names = w->d->names;
+	if (!hit->name || !is_mangled(hit->name))
+		return false;
+	size_t stem = strcspn(hit->name, ".");
+	const char *mangled = names_keep(names, hit->name, stem < hit->length ? stem : hit->length);
+	const char *plain = mangled ? names_demangled(names, mangled) : NULL;
+	size_t length = strncmp(node->function, "operator", 8) ? strcspn(node->function, "<") :
+	                                                         strlen("operator");
+	if (!plain || plain == mangled || !memmem(plain, strlen(plain), node->function, length))
+		return false;
+	node->function = plain;
+	node->system_name = mangled;
+	return true;
+}
+
+static int ask_symbols(struct naming *w, struct entry *entries, size_t n, symbols_ask *ask,
+                       void *context)
+{
+	uint64_t *addresses = calloc(n, sizeof(*addresses));
+	struct symtab_hit *hits = calloc(n, sizeof(*hits));
+	size_t unique = 0;
+	qsort(entries, n, sizeof(*entries), compare_entries);
+	for (size_t i = 0; i < n && addresses; i++)
+		if (unique == 0 || addresses[unique - 1] != entries[i].address)
+			addresses[unique++] = entries[i].address;
+	int rc = addresses && hits ? ask(context, addresses, unique, hits, w->err)
+	                           : error_nomem(w->err, "function names");
+	for (size_t i = 0, at = 0; i < n && rc == 0; i++) {
+		while (addresses[at] != entries[i].address)
+			at++;
+		struct scope_wanted *wanted = &w->wanted[entries[i].wanted];
+		if (hits[at].start == entries[i].address &&
+		    take_symbol(w, &w->d->nodes[wanted->node], &hits[at]))
+			wanted->node = NODE_NONE;
+	}
+	free(addresses);
+	free(hits);
+	return rc;
+}
+
+/* Names what symbols can name; the others stay wanted. */
+static int name_by_symbols(struct naming *w, symbols_ask *ask, void *context)
+{
+	struct debug_info *d = w->d;
+	struct entry *entries = calloc(w->n_wanted, sizeof(*entries));
+	size_t n = 0, kept = 0;
+	if (!entries)
+		return error_nomem(w->err, "function names");
+	if (d->n_concretes)
+		qsort(d->concretes, d->n_concretes, sizeof(*d->concretes), compare_concretes);
+	for (size_t i = 0; i < w->n_wanted; i++)
+		if (find_entry(d, &d->nodes[w->wanted[i].node], &entries[n].address))
+			entries[n++].wanted = (uint32_t)i;
+	int rc = n ? ask_symbols(w, entries, n, ask, context) : 0;
+	for (size_t i = 0; i < w->n_wanted; i++)
+		if (w->wanted[i].node != NODE_NONE)
+			w->wanted[kept++] = w->wanted[i];
+	w->n_wanted = kept;
+	free(entries);
+	return rc;
+}
+
+int debug_info_name(struct debug_info *d, symbols_ask *ask, void *ask_context, struct error *err)
 {
 	struct naming w = { .d = d, .err = err };
 	int rc = 0;
@@ -146,6 +250,8 @@ int debug_info_name(struct debug_info *d, struct error *err)
 	for (size_t i = 0; i < d->n_nodes && rc == 0; i++)
 		if (d->nodes[i].used)
 			rc = name_node(&w, (uint32_t)i);
+	if (rc == 0 && w.n_wanted)
+		rc = name_by_symbols(&w, ask, ask_context);
 	if (rc == 0 && w.n_wanted)
 		rc = scopes_qualify(d, w.wanted, w.n_wanted, err);
 	free(w.wanted);

@@ -64,14 +64,15 @@ static int sort_addresses(struct job *j, const uint64_t *file_offsets, size_t n,
 	return 0;
 }
 
-static int join_symbols(struct job *j, struct error *err)
+static int join_symbols(void *job, const uint64_t *addresses, size_t n, struct symtab_hit *hits,
+                        struct error *err)
 {
-	j->have_symtab = j->binary->has_symtab || (j->has_debug_file && j->debug_file.has_symtab);
-	int rc = symtab_join(j->binary->elf, SHT_SYMTAB, j->addresses, j->n, j->symbols, err);
+	struct job *j = job;
+	int rc = symtab_join(j->binary->elf, SHT_SYMTAB, addresses, n, hits, err);
 	if (rc == 0 && j->has_debug_file)
-		rc = symtab_join(j->debug_file.elf, SHT_SYMTAB, j->addresses, j->n, j->symbols, err);
+		rc = symtab_join(j->debug_file.elf, SHT_SYMTAB, addresses, n, hits, err);
 	if (rc == 0)
-		rc = symtab_join(j->binary->elf, SHT_DYNSYM, j->addresses, j->n, j->symbols, err);
+		rc = symtab_join(j->binary->elf, SHT_DYNSYM, addresses, n, hits, err);
 	return rc;
 }
 
@@ -87,7 +88,7 @@ static int join_debug(struct job *j, bool *ret_damaged, struct error *err)
 	j->has_debug = true;
 	int rc = debug_info_join(&j->debug, j->addresses, j->n, j->symbols, j->have_symtab, err);
 	if (rc == 0)
-		rc = debug_info_name(&j->debug, err);
+		rc = debug_info_name(&j->debug, join_symbols, j, err);
 	*ret_damaged = j->debug.damaged || j->debug.budget.exceeded;
 	return rc;
 }
@@ -218,7 +219,8 @@ int resolve_file(const struct elf_file *f, const uint64_t *file_offsets, size_t 
 	if (rc == 0 && depth != SYMBOL_NONE && j.n) {
 		bool all_here = f->has_debug_info || (depth == SYMBOL_TABLE && f->has_symtab);
 		j.has_debug_file = !all_here && locate_debug_file(f, o, &j.debug_file);
-		rc = join_symbols(&j, err);
+		j.have_symtab = f->has_symtab || (j.has_debug_file && j.debug_file.has_symtab);
+		rc = join_symbols(&j, j.addresses, j.n, j.symbols, err);
 		if (rc == 0 && depth == SYMBOL_FULL)
 			rc = join_debug(&j, &damaged, err);
 		if (rc == 0)

@@ -16,6 +16,7 @@ struct scan {
 	struct debug_info *d;
 	const struct asked *asked;
 	size_t n;
+	bool scoped;                 /* the language has mangled names */
 	bool everywhere;
 	bool stepped_over;           /* something was, that may have functions in it */
 	uint32_t *at_depth;          /* innermost code node at each depth of the tree */
@@ -86,6 +87,23 @@ static int attach(struct scan *s, Dwarf_Die *die, uint32_t parent, uint32_t *ret
 	return 0;
 }
 
+/* Remembers where the code of an inlined function is, if it also exists out of line. */
+static int note_concrete(struct scan *s, Dwarf_Die *die)
+{
+	Dwarf_Attribute a;
+	Dwarf_Die origin;
+	uint64_t entry;
+	if (!dwarf_attr(die, DW_AT_abstract_origin, &a) || !dwarf_formref_die(&a, &origin) ||
+	    !code_entry(s->d, die, &entry))
+		return 0;
+	struct concrete *slot = ARRAY_PUSH(s->d->concretes, s->d->n_concretes,
+	                                   s->d->concretes_capacity, NODES_MAX);
+	if (!slot)
+		return error_nomem(s->err, "debug information");
+	*slot = (struct concrete){ origin.addr, entry };
+	return 0;
+}
+
 enum visit { STEP_INTO, STEP_OVER };
 
 static bool is_scope(int tag)
@@ -122,6 +140,8 @@ static int visit(struct scan *s, Dwarf_Die *die, uint32_t inside, uint32_t *ret_
 		*ret_inside = NODE_NONE;
 		if (has_code(die))
 			rc = attach(s, die, tag == DW_TAG_subprogram ? NODE_NONE : inside, ret_inside);
+		if (rc == 0 && tag == DW_TAG_subprogram && s->scoped && !s->everywhere)
+			rc = note_concrete(s, die);
 		*ret = *ret_inside != NODE_NONE ? STEP_INTO : uninteresting(s, die);
 	} else if (tag == DW_TAG_inlined_subroutine || is_type_scope(tag)) {
 		*ret = uninteresting(s, die);
@@ -171,6 +191,7 @@ int scan_unit(struct debug_info *d, Dwarf_Die *unit, const struct asked_list *as
               struct error *err)
 {
 	struct scan s = { .d = d, .asked = asked->items, .n = asked->n, .err = err };
+	s.scoped = language_has_scopes(dwarf_srclang(unit));
 	int rc = walk(&s, unit);
 	struct asked *missing = NULL;
 	size_t n = 0, capacity = 0;

@@ -27,9 +27,10 @@ static int compare_wanted(const void *a, const void *b)
 	return x->die.addr < y->die.addr ? -1 : x->die.addr > y->die.addr;
 }
 
-/* What an entry adds to the names of those inside it; NULL: nothing. */
-static const char *scope_name(Dwarf_Die *die)
+/* What an entry adds to the name of a function inside it; NULL: nothing. */
+static const char *scope_name(Dwarf_Die *die, const char *function)
 {
+	bool lambda = !strncmp(function, "operator()", 10) || !strncmp(function, "~<lambda", 8);
 	const char *name = dwarf_diename(die);
 	switch (dwarf_tag(die)) {
 	case DW_TAG_namespace:
@@ -40,7 +41,7 @@ static const char *scope_name(Dwarf_Die *die)
 	case DW_TAG_union_type:
 	case DW_TAG_interface_type:
 	case DW_TAG_enumeration_type:
-		return name && *name ? name : "(anonymous class)";
+		return name && *name ? name : lambda ? "(lambda)" : "(anonymous class)";
 	case DW_TAG_subprogram:
 		return name;
 	default:
@@ -53,7 +54,7 @@ static int qualify(struct scopes *s, uint32_t depth, struct code_node *node, str
 	struct buf b;
 	buf_init(&b, 64 << 10);
 	for (uint32_t i = 1; i < depth; i++) {
-		const char *scope = scope_name(&s->path[i]);
+		const char *scope = scope_name(&s->path[i], node->function);
 		if (!scope)
 			continue;
 		buf_adds(&b, scope);

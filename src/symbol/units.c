@@ -43,6 +43,23 @@ bool range_next(struct debug_info *d, Dwarf_Die *die, struct range_walk *w)
 	}
 }
 
+bool code_entry(struct debug_info *d, Dwarf_Die *die, uint64_t *ret_address)
+{
+	struct range_walk w = { 0 };
+	if (!range_next(d, die, &w))
+		return false;
+	*ret_address = w.low;
+	return true;
+}
+
+bool language_has_scopes(int language)
+{
+	return language == DW_LANG_C_plus_plus || language == DW_LANG_C_plus_plus_03 ||
+	       language == DW_LANG_C_plus_plus_11 || language == DW_LANG_C_plus_plus_14 ||
+	       language == 0x2b || language == 0x3a || /* C++17, C++20: not in every dwarf.h */
+	       language == DW_LANG_Rust;
+}
+
 int debug_info_open(struct debug_info *d, const struct elf_file *file,
                     const struct elf_file *binary, struct names *names)
 {
@@ -68,6 +85,7 @@ void debug_info_finish(struct debug_info *d)
 	dwarf_end(d->dwarf);
 	free(d->places);
 	free(d->nodes);
+	free(d->concretes);
 	memset(d, 0, sizeof(*d));
 }
 

@@ -10,9 +10,11 @@
  *     -p            print our answers instead of comparing (no reference; BINARY only)
  *     -q            only the time it takes   -i    addresses (hex) from standard input
  *
- * Prints one line of counts: addresses frames chains names lines neighbours
+ * Prints one line of counts: addresses frames chains names lines neighbours aliases missed
  *   chains: different number of frames    names: linkage names differ (after the known rewriting)
  *   lines:  different file or line        neighbours: the reference names an address that no symbol covers
+ *   missed: a symbol covers the address, and only the reference says so
+ *   aliases: the reference put another symbol of the same code in place of DWARF's name (not counted in names)
  * What is known to be spelled differently and doesn't count: a clone suffix (.cold, .part.0, ...); scopes and
  * parameters of functions that have no linkage name in DWARF; line 0.
  */
@@ -30,6 +32,8 @@
 #include "symbol/elf_file.h"
 #include "symbol/symbol.h"
 
+#include <gelf.h>
+
 struct reference_frame {
 	char *function, *file;
 	uint32_t line;
@@ -44,7 +48,7 @@ struct settings {
 };
 
 struct counts {
-	size_t addresses, frames, chains, names, lines, neighbours, unknown;
+	size_t addresses, frames, chains, names, lines, neighbours, unknown, aliases, missed;
 };
 
 static void fail(const char *what)
@@ -230,10 +234,11 @@ static bool same_name(const struct symbol_frame *ours, const char *theirs)
 
 static bool same_line(const struct symbol_frame *ours, const struct reference_frame *theirs)
 {
-	if (!ours->file)
-		return !strcmp(theirs->file, "??");
+	/* Without a line the reference takes the name of some file symbol, or the unit's. */
 	if (ours->line == 0 && theirs->line == 0)
 		return true;
+	if (!ours->file)
+		return false;
 	if (ours->line != theirs->line)
 		return false;
 	/* Below a relative compilation directory the reference repeats it: "./time/./time/x.c". */
@@ -260,14 +265,36 @@ static void show_difference(const char *kind, uint64_t address, const struct sym
 		printf("  %s %s:%u\n", theirs[i].function, theirs[i].file, theirs[i].line);
 }
 
-static const char *judge(const struct symbol_frame *ours, size_t n,
+/* Does the binary have a symbol of that name at that address? Then it is another name of the same code. */
+static bool is_alias(const struct elf_file *f, const char *name, uint64_t address)
+{
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		GElf_Shdr h;
+		if (!gelf_getshdr(scn, &h) || (h.sh_type != SHT_SYMTAB && h.sh_type != SHT_DYNSYM))
+			continue;
+		Elf_Data *data = elf_getdata(scn, NULL);
+		GElf_Sym s;
+		for (int i = 0; data && gelf_getsym(data, i, &s); i++) {
+			if (address < s.st_value || address - s.st_value >= s.st_size)
+				continue;
+			const char *have = elf_strptr(f->elf, h.sh_link, s.st_name);
+			if (have && !strcmp(have, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+static const char *judge(const struct elf_file *f, uint64_t address, const struct symbol_frame *ours, size_t n,
                          const struct reference_frame *theirs, size_t n_theirs, struct counts *c)
 {
 	bool they_know = n_theirs && strcmp(theirs[0].function, "??");
 	if (n == 0) {
+		bool missed = they_know && is_alias(f, theirs[0].function, address);
 		c->unknown++;
-		c->neighbours += they_know;
-		return they_know ? "neighbour" : NULL;
+		c->missed += missed;
+		c->neighbours += they_know && !missed;
+		return missed ? "missed" : they_know ? "neighbour" : NULL;
 	}
 	c->frames += n;
 	if (n != n_theirs) {
@@ -278,6 +305,10 @@ static const char *judge(const struct symbol_frame *ours, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		bool name = same_name(&ours[i], theirs[i].function);
 		bool line = same_line(&ours[i], &theirs[i]);
+		if (!name && i == n - 1 && is_alias(f, theirs[i].function, address)) {
+			c->aliases++;
+			name = true;
+		}
 		c->names += !name;
 		c->lines += !line;
 		kind = !name ? "name" : !line ? "line" : kind;
@@ -295,9 +326,9 @@ static void compare(const struct settings *s, const struct elf_file *f, const ui
 	for (size_t i = 0; i < n; i++) {
 		size_t n_theirs = read_answer(out, theirs, MAX);
 		const struct symbol_frame *ours = a->frames + a->answers[i].first;
-		const char *kind = judge(ours, a->answers[i].n, theirs, n_theirs, &c);
 		uint64_t address = 0;
 		elf_file_address(f, offsets[i], &address);
+		const char *kind = judge(f, address, ours, a->answers[i].n, theirs, n_theirs, &c);
 		if (kind && s->verbose)
 			show_difference(kind, address, ours, a->answers[i].n, theirs, n_theirs);
 		for (size_t k = 0; k < n_theirs; k++) {
@@ -306,8 +337,8 @@ static void compare(const struct settings *s, const struct elf_file *f, const ui
 		}
 	}
 	fclose(out);
-	printf("addresses %zu unknown %zu frames %zu chains %zu names %zu lines %zu neighbours %zu\n",
-	       c.addresses, c.unknown, c.frames, c.chains, c.names, c.lines, c.neighbours);
+	printf("addresses %zu unknown %zu frames %zu chains %zu names %zu lines %zu neighbours %zu aliases %zu missed %zu\n",
+	       c.addresses, c.unknown, c.frames, c.chains, c.names, c.lines, c.neighbours, c.aliases, c.missed);
 }
 
 static double now(void)
