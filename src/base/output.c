@@ -149,6 +149,8 @@ static int open_beside(struct output *o, struct error *err)
 static int open_target(struct output *o, struct error *err)
 {
 	struct stat st, standard;
+	if (!*o->path)
+		return error_set(err, E_IO, "an output needs the name of a file");
 	if (stat(o->path, &st) < 0)
 		return open_beside(o, err);
 	if (S_ISDIR(st.st_mode))
