@@ -353,7 +353,7 @@ def standard_errors(pairs, run):
 
 def plan(options):
     """Every seed at a rate is run without and with accumulated counts; some also with raw counts."""
-    seeds = {4 * KIB: 3, 64 * KIB: 6, 512 * KIB: 6} if not options.reduced else \
+    seeds = {4 * KIB: 7, 64 * KIB: 11, 512 * KIB: 10} if not options.reduced else \
             {4 * KIB: 1, 64 * KIB: 2, 512 * KIB: 2}
     for rate, n in seeds.items():
         for seed in range(1, n + 1):

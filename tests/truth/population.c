@@ -33,7 +33,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { THREADS = 4, MAX_CLASSES = 5, LANES = 4, MOST_BLOCKS = 200000 };
+enum { THREADS = 4, MAX_CLASSES = 5, LANES = 4, MOST_BLOCKS = 80000 };
 
 struct tally {
 	double objects, bytes, variance;
