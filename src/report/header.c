@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define FEW_SAMPLES 100     /* in all: ± above 20 % */
+#define LG_SENSIBLE 12      /* finer rates cost as much as recording everything */
 #define LABEL_COLUMNS 10
 #define MOST_SOURCES 8      /* named one by one */
 #define MOST_SAMPLES 1e6    /* more say nothing: blocks far larger than the rate are never missed */
@@ -125,8 +126,12 @@ static void note_few_samples(const struct view *v, struct notes *n)
 	struct buf *b = notes_begin(n);
 	buf_adds(b, "few samples (about ");
 	text_add_count(b, samples);
-	buf_printf(b, "), so ± is wide: a finer rate (jemalloc: lg_prof_sample:%u) would bring that of the total to "
-	              "about 10%%, more time under load may help too", header_lg(rate * samples / wanted));
+	unsigned lg = header_lg(rate * samples / wanted);
+	buf_adds(b, "), so ± is wide: more load or more time may help, a finer rate does (jemalloc: lg_prof_sample:");
+	if (lg >= LG_SENSIBLE)
+		buf_printf(b, "%u for about ±10%% of the total)", lg);
+	else
+		buf_adds(b, "0 records every allocation)");
 	notes_end(n);
 }
 

@@ -1,7 +1,8 @@
 /*
  * Verdicts come from p-values that are corrected for how many rows were looked at. The
  * advice turns the formula around: the standard error shrinks with the root of the
- * rate, and a steady growth gains on it with the root of time.
+ * rate; a steady growth gains on it with the root of time at least, since the variance
+ * of what lies in between grows no faster than time.
  */
 #include "report/rank.h"
 
@@ -100,11 +101,11 @@ const char *rank_verdict(const struct view *v, bool significant, const struct am
 void rank_note(const struct view *v, const struct rank *r, struct notes *n)
 {
 	size_t changed = r->significant + r->noise;
-	if (!v->diff || !v->has_error || changed == 0 || header_rate(v) <= 1)
+	if (!v->diff || !v->has_error || r->noise == 0 || header_rate(v) <= 1)
 		return;
 	struct buf *b = notes_begin(n);
 	if (changed == 1)
-		buf_adds(b, r->noise ? "the only changed row is noise" : "the only changed row is no noise");
+		buf_adds(b, "the only changed row is noise");
 	else if (r->noise == changed)
 		buf_printf(b, "all %zu changed rows are noise", changed);
 	else
@@ -152,7 +153,7 @@ static void advise_rate(double rate, double times, struct buf *out)
 static void advise_time(const struct view *v, double times, struct buf *out)
 {
 	double seconds = header_seconds_between(v);
-	buf_adds(out, "; so would about ");
+	buf_adds(out, "; so would at most ");
 	text_add_count(out, ceil(times));
 	buf_adds(out, " times as long between the two");
 	if (seconds > 0) {

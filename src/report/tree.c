@@ -47,16 +47,39 @@ static void push(struct walk *w, struct item item)
 		w->failed = true;
 }
 
+static bool is_shown(const struct walk *w, const struct tree_node *n)
+{
+	return size_of(n) >= w->cut && !(w->o->max_depth && n->depth > w->o->max_depth);
+}
+
+/* A node that is its caller's only child and all of it says the same again: one test for both. */
+static bool repeats_parent(const struct tree_node *nodes, uint32_t i)
+{
+	const struct amount *a = &nodes[i].total, *b = &nodes[nodes[i].parent].total;
+	return i > 0 && a->base == b->base && a->now == b->now && a->gained.variance == b->gained.variance &&
+	       a->lost.variance == b->lost.variance;
+}
+
+/* Only what is shown is judged: a p-value costs more than a node. Parents come before children. */
 static int find_verdicts(struct walk *w, struct error *err)
 {
-	size_t n = w->tree.n;
+	const struct tree_node *nodes = w->tree.nodes;
+	size_t n = w->tree.n, tested = 0;
 	const struct amount **amounts = malloc((n + 1) * sizeof *amounts);
-	w->significant = malloc(n + 1);
-	bool ok = amounts && w->significant;
-	for (size_t i = 0; ok && i < n; i++)
-		amounts[i] = &w->tree.nodes[i].total;
-	ok = ok && rank_significant(w->v, amounts, n, w->significant);
+	bool *verdicts = malloc(n + 1);
+	w->significant = calloc(n + 1, 1);
+	bool ok = amounts && verdicts && w->significant;
+	for (uint32_t i = 0; ok && i < n; i++)
+		if (is_shown(w, &nodes[i]) && !repeats_parent(nodes, i))
+			amounts[tested++] = &nodes[i].total;
+	ok = ok && rank_significant(w->v, amounts, tested, verdicts);
+	tested = 0;
+	for (uint32_t i = 0; ok && i < n; i++)
+		if (is_shown(w, &nodes[i]))
+			w->significant[i] = repeats_parent(nodes, i) ? w->significant[nodes[i].parent]
+			                                             : verdicts[tested++];
 	free(amounts);
+	free(verdicts);
 	return ok ? E_OK : error_nomem(err, "the call tree");
 }
 
@@ -64,13 +87,12 @@ static int walk_init(struct walk *w, struct view *v, const struct tree_options *
 {
 	*w = (struct walk){ .v = v, .o = o };
 	int code = view_tree(v, o->inverted, &w->tree, err);
+	w->cut = o->min_fraction * fmax(fabs(v->total_all.base), fabs(v->total_all.now));
 	if (!code && v->diff)
 		code = find_verdicts(w, err);
-	if (code)
-		return code;
-	w->cut = o->min_fraction * fmax(fabs(v->total_all.base), fabs(v->total_all.now));
-	push(w, (struct item){ .parent = UINT32_MAX });
-	return E_OK;
+	if (!code)
+		push(w, (struct item){ .parent = UINT32_MAX });
+	return code;
 }
 
 static void walk_finish(struct walk *w)
@@ -78,11 +100,6 @@ static void walk_finish(struct walk *w)
 	tree_finish(&w->tree);
 	free(w->items);
 	free(w->significant);
-}
-
-static bool is_shown(const struct walk *w, const struct tree_node *n)
-{
-	return size_of(n) >= w->cut && !(w->o->max_depth && n->depth > w->o->max_depth);
 }
 
 /* Children come biggest first, so the hidden ones are the last ones: *ret_hidden of them. */

@@ -129,10 +129,13 @@ static void few_samples_show_both_sides(void **state)
 	struct ask ask = { .which = TOP, .style = pipe_style };
 	static const char *const parts[] = {
 		"Total:    100 MiB ±28%",
-		"Note:     few samples (about 50), so ± is wide: a finer rate (jemalloc: lg_prof_sample:18) ",
+		"Note:     few samples (about 50), so ± is wide: more load or more time may help, a finer rate does "
+		"(jemalloc: lg_prof_sample:18 for about ±10% of the total)\n",
 		"11.0 MiB   -65%/+125%", NULL
 	};
 	expect_parts(report(profiles_server(2 * 1048576), BY_FUNCTION, NULL, &ask), parts);
+	static const char *const everything[] = { "a finer rate does (jemalloc: lg_prof_sample:0 records every", NULL };
+	expect_parts(report(profiles_server(2 * 1048576), BY_FUNCTION, "^log_line$", &ask), everything);
 }
 
 static void filters_are_said(void **state)
@@ -411,7 +414,7 @@ static void diff_tells_what_would_suffice(void **state)
 		"Note:     all 4 changed rows are noise: ",
 		"\nNot enough samples yet: even the largest change (+96.0 MiB, parse) is no more than sampling alone "
 		"would do. If it is real, a rate about 4 times finer (jemalloc: lg_prof_sample:21 instead of 23) would "
-		"tell four times in five; so would about 3 times as long between the two (28.9 min instead of "
+		"tell four times in five; so would at most 3 times as long between the two (28.9 min instead of "
 		"10.0 min), if it keeps growing like this.\n", NULL
 	};
 	expect_parts(report(profiles_diff(profiles_server(8 * MIB), profiles_server_later(8 * MIB)), BY_FUNCTION,
