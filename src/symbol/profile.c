@@ -213,6 +213,8 @@ static void unknown_name(const struct profile *p, const struct location *l, uint
 	const char *path = l->mapping == PROFILE_NONE ? "" : profile_text(p, p->mappings[l->mapping].file);
 	if (*path)
 		buf_printf(ret, "%s!", path_base(path));
+	else
+		address = l->address;            /* offsets mean nothing without a file */
 	buf_printf(ret, "0x%llx", (unsigned long long)address);
 }
 
@@ -231,11 +233,9 @@ static void mark_mapping(struct profile *p, uint32_t location, const struct symb
 	}
 }
 
-/* The name of the n-th location of a batch and what it is measured by: the file's address where it was read. */
-static uint64_t shown_address(const struct batch *b, size_t n, const struct location *l)
+/* What an unnamed location shows: the file's own address where it was read, else the offset. */
+static uint64_t shown_address(const struct batch *b, size_t n)
 {
-	if (l->mapping == PROFILE_NONE)
-		return l->address;
 	return b->addresses && b->addresses[n] != NO_ADDRESS ? b->addresses[n] : b->offsets[n];
 }
 
@@ -274,7 +274,7 @@ static int write_batch(struct profile *p, const struct batch *b, struct error *e
 		}
 		mark_mapping(p, b->locations[i], frames, n);
 		if (memory_grow((void **)&lines, &capacity, n, sizeof(*lines), ITEMS_MAX))
-			write_frames(p, b->locations[i], shown_address(b, i, &p->locations[b->locations[i]]),
+			write_frames(p, b->locations[i], shown_address(b, i),
 			             frames, n, &memo, lines, &name);
 		else
 			rc = error_nomem(err, "lines");

@@ -1,0 +1,141 @@
+/*
+ * damage BINARY CUTS FLIPS SEED: asks about a binary's whole code after cutting it at CUTS places, then after cutting
+ * one of its sections short CUTS times, and FLIPS times after damaging a few random bytes of it. Whatever comes out, it
+ * must come, soon, and without a crash.
+ * Prints how many of them could be opened and how many frames there were, so that a test can see that it tested.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "symbol/elf_file.h"
+#include "symbol/symbol.h"
+
+#define SECONDS_MAX 20
+
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+struct tally {
+	size_t tries, answered, frames;
+};
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "damage: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void ask(const void *bytes, size_t n, const uint64_t *offsets, size_t n_offsets, struct tally *t)
+{
+	char path[64];
+	struct symbol_answers a;
+	struct error err;
+	int fd = memfd_create("damaged", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
+		fail("memfd");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	double before = now();
+	int rc = symbol_resolve(path, "", offsets, n_offsets, SYMBOL_FULL, NULL, &a, &err);
+	if (now() - before > SECONDS_MAX)
+		fail("took too long");
+	t->tries++;
+	if (rc == 0) {
+		t->answered++;
+		t->frames += a.n_frames;
+		symbol_answers_finish(&a);
+	}
+	close(fd);
+}
+
+/* Cuts a random section short: its header says a smaller size than it has. */
+static void shorten(char *bytes, size_t n, uint64_t *state)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr section;
+	memcpy(&header, bytes, sizeof(header));
+	size_t at = header.e_shoff + next_random(state) % header.e_shnum * sizeof(section);
+	if (at > n - sizeof(section))
+		return;
+	memcpy(&section, bytes + at, sizeof(section));
+	if (section.sh_size)
+		section.sh_size = next_random(state) % section.sh_size;
+	memcpy(bytes + at, &section, sizeof(section));
+}
+
+static uint64_t parse(const char *text)
+{
+	uint64_t value;
+	if (!text_parse_u64(text, strlen(text), 10, &value))
+		fail(text);
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	struct stream s;
+	struct buf whole;
+	struct error err;
+	struct elf_file f;
+	struct tally cuts = { 0 }, sections = { 0 }, flips = { 0 };
+	uint64_t offsets[2000];
+	size_t n = 0;
+	if (argc != 5)
+		return 2;
+	buf_init(&whole, 1 << 28);
+	if (stream_open(&s, argv[1], &err) || stream_read_all(&s, &whole, &err) ||
+	    elf_file_open(&f, argv[1], &err)) {
+		fprintf(stderr, "damage: %s\n", err.text);
+		return 1;
+	}
+	stream_close(&s);
+	for (size_t i = 0; i < f.n_segments; i++)
+		for (uint64_t at = 0; f.segments[i].executable && at < f.segments[i].file_bytes && n < 2000; at += 7)
+			offsets[n++] = f.segments[i].offset + at;
+	elf_file_finish(&f);
+	uint64_t n_cuts = parse(argv[2]), n_flips = parse(argv[3]), state = parse(argv[4]);
+	for (uint64_t i = 0; i < n_cuts; i++)
+		ask(whole.data, whole.len * i / n_cuts, offsets, n, &cuts);
+	char *copy = malloc(whole.len);
+	if (!copy)
+		fail("memory");
+	for (uint64_t i = 0; i < n_cuts; i++) {
+		memcpy(copy, whole.data, whole.len);
+		shorten(copy, whole.len, &state);
+		ask(copy, whole.len, offsets, n, &sections);
+	}
+	for (uint64_t i = 0; i < n_flips; i++) {
+		memcpy(copy, whole.data, whole.len);
+		/* A few single bytes, or one run. */
+		size_t count = 1 + next_random(&state) % 12, at = next_random(&state) % whole.len;
+		bool run = next_random(&state) % 4 == 0;
+		for (size_t k = 0; k < count; k++) {
+			size_t where = run ? (at + k) % whole.len : next_random(&state) % whole.len;
+			copy[where] = (char)next_random(&state);
+		}
+		ask(copy, whole.len, offsets, n, &flips);
+	}
+	printf("cuts %zu answered %zu; sections %zu answered %zu frames %zu; flips %zu answered %zu frames %zu\n",
+	       cuts.tries, cuts.answered, sections.tries, sections.answered, sections.frames, flips.tries, flips.answered, flips.frames);
+	free(copy);
+	buf_finish(&whole);
+	return 0;
+}
