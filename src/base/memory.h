@@ -21,11 +21,16 @@ size_t memory_product(size_t a, size_t b);
  */
 bool memory_grow(void **data, size_t *capacity, size_t need, size_t item_bytes, size_t max);
 
+static inline void *array_item(void *items, size_t i, size_t item_bytes)
+{
+	return (char *)items + i * item_bytes;
+}
+
 /* Appends room for one item to a { items, n, capacity } triple; NULL when it can't grow. */
-#define ARRAY_PUSH(items, n, capacity, max)                                          \
-	(((n) < (capacity) ||                                                        \
-	  memory_grow((void **)&(items), &(capacity), (n) + 1, sizeof *(items), max)) \
-	     ? &(items)[(n)++]                                                       \
+#define ARRAY_PUSH(items, n, capacity, max)                                              \
+	(((n) < (capacity) ||                                                            \
+	  memory_grow((void **)&(items), &(capacity), (n) + 1, sizeof *(items), max))    \
+	     ? (__typeof__(&*(items)))array_item((items), (n)++, sizeof *(items))        \
 	     : NULL)
 
 /* 64-bit hash of bytes / of one word; not for adversaries, tables re-check equality. */

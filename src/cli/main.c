@@ -151,6 +151,7 @@ static int command_main(const struct command *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct error err = { 0 };
+	output_catch_signals();
 	if (argc < 2) {
 		error_set(&err, E_USAGE, "a command is missing");
 		return fail(NULL, &err);
