@@ -348,9 +348,8 @@ static void add_error(const struct view *v, const struct amount *a, struct buf *
 	}
 }
 
-static void add_total(const struct view *v, const struct report_style *s, struct buf *out)
+static void add_total(const struct view *v, struct buf *out)
 {
-	label(s, "Total", out);
 	if (v->diff) {
 		words_amount(v, v->total.base, out);
 		buf_adds(out, " → ");
@@ -365,20 +364,16 @@ static void add_total(const struct view *v, const struct report_style *s, struct
 		buf_addc(out, ')');
 	}
 	if (v->has_error && header_rate(v) > 1)
-		buf_adds(out, "   (± is the 95% sampling error)");
-	buf_addc(out, '\n');
+		buf_adds(out, "; ± is the 95% sampling error");
 }
 
-static void add_rate(const struct view *v, const struct report_style *s, struct buf *out)
+static void add_rate(const struct view *v, struct buf *out)
 {
 	double rate = header_rate(v), least = rate;
-	if (!v->has_error || rate <= 0)
-		return;
 	for (size_t i = 0; i < v->profile->n_sources; i++)
 		least = fmin(least, v->profile->sources[i].rate);
-	label(s, "Sampled", out);
 	if (rate <= 1) {
-		buf_adds(out, "every allocation: exact\n");
+		buf_adds(out, "every allocation: exact");
 		return;
 	}
 	buf_adds(out, "every ");
@@ -396,37 +391,38 @@ static void add_rate(const struct view *v, const struct report_style *s, struct 
 		text_add_count(out, samples);
 		buf_adds(out, samples < 1.5 ? " sample" : " samples");
 	}
-	buf_addc(out, '\n');
 }
 
-static void add_notes(const struct notes *n, const struct report_style *s, struct buf *out)
+/* A labelled line, broken where the terminal ends. */
+static void add_line(const struct report_style *s, const char *name, struct buf *value, struct buf *out)
 {
-	struct buf safe;
-	buf_init(&safe, 1 << 24);
-	for (size_t at = 0; at < n->text.len;) {
-		size_t length = strlen(n->text.data + at);
-		buf_reset(&safe);
-		text_add_terminal(&safe, n->text.data + at, length);
-		label(s, "Note", out);
-		words_paragraph(safe.data ? safe.data : "", safe.len, LABEL_COLUMNS, LABEL_COLUMNS, s->columns, out);
-		at += length + 1;
-	}
-	buf_finish(&safe);
+	label(s, name, out);
+	words_paragraph(value->data ? value->data : "", value->len, LABEL_COLUMNS, LABEL_COLUMNS, s->columns, out);
+	buf_reset(value);
 }
 
 void header_text(const struct view *v, const struct notes *n, const struct report_style *s, struct buf *out)
 {
+	struct buf value;
+	buf_init(&value, 1 << 24);
 	add_origin(v, s, out);
-	label(s, "Metric", out);
-	text_add_terminal(out, v->type, strlen(v->type));
+	text_add_terminal(&value, v->type, strlen(v->type));
 	const char *meaning = metric_meaning(v);
-	buf_adds(out, meaning ? ": " : " in ");
-	text_add_terminal(out, meaning ? meaning : v->unit, strlen(meaning ? meaning : v->unit));
+	buf_adds(&value, meaning ? ": " : " in ");
+	text_add_terminal(&value, meaning ? meaning : v->unit, strlen(meaning ? meaning : v->unit));
+	add_line(s, "Metric", &value, out);
+	add_total(v, &value);
+	add_line(s, "Total", &value, out);
+	if (v->has_error) {
+		add_rate(v, &value);
+		add_line(s, "Sampled", &value, out);
+	}
+	for (size_t at = 0; at < n->text.len; at += strlen(n->text.data + at) + 1) {
+		text_add_terminal(&value, n->text.data + at, strlen(n->text.data + at));
+		add_line(s, "Note", &value, out);
+	}
 	buf_addc(out, '\n');
-	add_total(v, s, out);
-	add_rate(v, s, out);
-	add_notes(n, s, out);
-	buf_addc(out, '\n');
+	buf_finish(&value);
 }
 
 void report_header(struct view *v, const struct report_style *s, struct buf *out)

@@ -1,7 +1,7 @@
 /*
  * The call tree as indented text. A node with one way down continues below it at the
  * same indent; only forks indent, so that ordinary deep stacks stay readable. What is
- * too small is summed up in a line of its own. The walk keeps its own stack: call
+ * too small, or in a diff did not change, is summed up in a line of its own. The walk keeps its own stack: call
  * trees can be as deep as stacks are.
  */
 #include "report/rank.h"
@@ -26,7 +26,8 @@ struct walk {
 	const struct view *v;
 	const struct tree_options *o;
 	struct tree tree;
-	bool *significant;          /* per node; NULL without verdicts */
+	bool *moved;                /* of a diff, per node: something at or below it changed */
+	bool *significant;          /* of a diff, per node */
 	double cut;                 /* nodes below are hidden */
 	struct item *items;         size_t n, capacity;
 	uint32_t number;            /* of the item last visited, in order */
@@ -47,9 +48,23 @@ static void push(struct walk *w, struct item item)
 		w->failed = true;
 }
 
-static bool is_shown(const struct walk *w, const struct tree_node *n)
+static bool is_shown(const struct walk *w, uint32_t i)
 {
-	return size_of(n) >= w->cut && !(w->o->max_depth && n->depth > w->o->max_depth);
+	const struct tree_node *n = &w->tree.nodes[i];
+	return i == 0 || (size_of(n) >= w->cut && (!w->moved || w->moved[i]) &&
+	                  !(w->o->max_depth && n->depth > w->o->max_depth));
+}
+
+/* Parents come before children, so one pass from the end carries it up. */
+static bool find_moved(struct walk *w)
+{
+	const struct tree_node *nodes = w->tree.nodes;
+	w->moved = calloc(w->tree.n + 1, sizeof *w->moved);
+	for (size_t i = w->tree.n; w->moved && i-- > 0;) {
+		w->moved[i] = w->moved[i] || amount_change(&nodes[i].total) != 0;
+		w->moved[nodes[i].parent] |= w->moved[i];
+	}
+	return w->moved != NULL;
 }
 
 /* A node that is its caller's only child and all of it says the same again: one test for both. */
@@ -66,16 +81,16 @@ static int find_verdicts(struct walk *w, struct error *err)
 	const struct tree_node *nodes = w->tree.nodes;
 	size_t n = w->tree.n, tested = 0;
 	const struct amount **amounts = malloc((n + 1) * sizeof *amounts);
-	bool *verdicts = malloc(n + 1);
-	w->significant = calloc(n + 1, 1);
-	bool ok = amounts && verdicts && w->significant;
+	bool *verdicts = malloc((n + 1) * sizeof *verdicts);
+	w->significant = calloc(n + 1, sizeof *w->significant);
+	bool ok = amounts && verdicts && w->significant && find_moved(w);
 	for (uint32_t i = 0; ok && i < n; i++)
-		if (is_shown(w, &nodes[i]) && !repeats_parent(nodes, i))
+		if (is_shown(w, i) && !repeats_parent(nodes, i))
 			amounts[tested++] = &nodes[i].total;
 	ok = ok && rank_significant(w->v, amounts, tested, verdicts);
 	tested = 0;
 	for (uint32_t i = 0; ok && i < n; i++)
-		if (is_shown(w, &nodes[i]))
+		if (is_shown(w, i))
 			w->significant[i] = repeats_parent(nodes, i) ? w->significant[nodes[i].parent]
 			                                             : verdicts[tested++];
 	free(amounts);
@@ -100,14 +115,14 @@ static void walk_finish(struct walk *w)
 	tree_finish(&w->tree);
 	free(w->items);
 	free(w->significant);
+	free(w->moved);
 }
 
-/* Children come biggest first, so the hidden ones are the last ones: *ret_hidden of them. */
 static uint32_t count_shown(const struct walk *w, const struct tree_node *node, uint32_t *ret_hidden)
 {
 	uint32_t shown = 0, hidden = 0;
 	for (uint32_t c = node->first_child; c; c = w->tree.nodes[c].next_sibling) {
-		if (is_shown(w, &w->tree.nodes[c]))
+		if (is_shown(w, c))
 			shown++;
 		else
 			hidden++;
@@ -128,10 +143,10 @@ static void push_children(struct walk *w, const struct item *at)
 		.branch = lines > 1 ? FORK : CONTINUES,
 	};
 	size_t first = w->n;
-	for (uint32_t c = node->first_child; c && shown; c = w->tree.nodes[c].next_sibling) {
+	for (uint32_t c = node->first_child; c; c = w->tree.nodes[c].next_sibling) {
 		below.node = c;
-		push(w, below);
-		shown--;
+		if (is_shown(w, c))
+			push(w, below);
 	}
 	if (hidden) {
 		below.node = at->node;
@@ -165,7 +180,7 @@ static struct amount hidden_amount(const struct walk *w, uint32_t node)
 {
 	struct amount sum = { 0 };
 	for (uint32_t c = w->tree.nodes[node].first_child; c; c = w->tree.nodes[c].next_sibling)
-		if (!is_shown(w, &w->tree.nodes[c]))
+		if (!is_shown(w, c))
 			amount_add(&sum, &w->tree.nodes[c].total);
 	return sum;
 }
@@ -211,6 +226,7 @@ static void draw_indent(struct bars *b, const struct item *at, uint32_t depth, s
 		buf_adds(out, at->branch == FORK ? "├─ " : "└─ ");
 }
 
+/* self is NULL for what stands for hidden nodes: that needs no error either. */
 static void value_cells(struct table *t, const struct walk *w, const struct amount *a, const struct amount *self,
                         const char *verdict)
 {
@@ -221,16 +237,21 @@ static void value_cells(struct table *t, const struct walk *w, const struct amou
 		words_change(v, amount_change(a), table_cell(t));
 		if (amount_change(a) != 0)
 			table_cell_tone(t, amount_change(a) > 0 ? TONE_GROWN : TONE_SHRUNK);
-		words_error(v, a, table_cell(t));
-		words_change_percent(a, table_cell(t));
+	} else {
+		words_amount(v, a->now, table_cell(t));
+	}
+	struct buf *cell = table_cell(t);
+	if (self)
+		words_error(v, a, cell);
+	cell = table_cell(t);
+	if (v->diff) {
+		words_change_percent(a, cell);
 		buf_adds(table_cell(t), verdict);
 		return;
 	}
-	words_amount(v, a->now, table_cell(t));
-	words_error(v, a, table_cell(t));
-	words_percent(a->now, v->total_all.now, table_cell(t));
-	struct buf *cell = table_cell(t);
-	if (self && self->now != 0)
+	words_percent(a->now, v->total_all.now, cell);
+	cell = table_cell(t);
+	if (self && self->now != 0 && !w->o->inverted)
 		words_amount(v, self->now, cell);
 	table_skip(t, 2);
 }
@@ -243,7 +264,7 @@ static void add_line(const struct walk *w, const struct item *at, struct bars *b
 	if (!at->hidden && w->significant)
 		verdict = rank_verdict(w->v, w->significant[at->node], &amount);
 	table_row(t, at->hidden || *verdict ? TONE_DIM : TONE_PLAIN);
-	value_cells(t, w, &amount, at->hidden || w->o->inverted ? NULL : &node->self, verdict);
+	value_cells(t, w, &amount, at->hidden ? NULL : &node->self, verdict);
 	struct buf *cell = table_cell(t);
 	draw_indent(bars, at, node->depth + (at->hidden > 0), cell);
 	table_cell_lead(t);
