@@ -1,7 +1,9 @@
 /*
  * Reports: text (and JSON) made from a view for people to read. Each appends to a buf;
  * names are escaped for the terminal; colour and width come from the style, so a pipe
- * gets plain text.
+ * gets plain text. Every text report begins with the header; the shape of the JSON is in
+ * docs/json.md. All take a diff (v->diff): amounts are then changes, and noise is marked.
+ * Errors: E_NOMEM, and E_USAGE where a report says so.
  */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
@@ -19,12 +21,13 @@ struct top_options {
 	enum view_sort sort;
 };
 
-/* What is said above every report: type, rate, process, time, totals, and notes (diff: which is base). */
+/* What stands above every report: type, rate, process, time, totals, and notes (diff: which is base). */
 void report_header(struct view *v, const struct report_style *s, struct buf *out);
 
 /*
  * "±3%" when there are samples enough, else "-62%/+140%"; "" without error; "exact" never: R = 1 is plainly "".
- * For a diff the half width as a size.
+ * "<1.5 MiB" when nothing was sampled. For a diff the half width as a size: "±1.2 MiB", or both
+ * sides, "-1.0 MiB/+1.9 MiB", where few samples make them differ.
  */
 void report_error_text(const struct amount *a, bool diff, bool bytes, struct buf *out);
 
@@ -39,13 +42,13 @@ struct tree_options {
 
 int report_tree(struct view *v, const struct tree_options *o, const struct report_style *s, struct buf *out, struct error *err);
 int report_tree_json(struct view *v, const struct tree_options *o, struct buf *out, struct error *err);
-/* Callers and callees of every entry that matches the expression. */
+/* Callers and callees of every entry whose name or file matches the expression. E_USAGE when none does. */
 int report_peek(struct view *v, const char *regex, const struct report_style *s, struct buf *out, struct error *err);
 int report_peek_json(struct view *v, const char *regex, struct buf *out, struct error *err);
 /* Full stacks, biggest first. */
 int report_traces(struct view *v, uint32_t n, const struct report_style *s, struct buf *out, struct error *err);
 int report_traces_json(struct view *v, uint32_t n, struct buf *out, struct error *err);
-/* What grew and shrank, noise marked and put last. */
+/* What grew and shrank, noise marked and put last. E_USAGE when the view is no diff. */
 int report_diff(struct view *v, const struct top_options *o, const struct report_style *s, struct buf *out, struct error *err);
 int report_diff_json(struct view *v, const struct top_options *o, struct buf *out, struct error *err);
 
