@@ -4,6 +4,7 @@
  */
 #include "format/export.h"
 
+#include "base/sequences.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -205,20 +206,30 @@ static bool add_row(struct export *x, struct index *index, const struct view_row
 	return true;
 }
 
-static int compare_stacks(const void *a, const void *b, void *context)
+/* Stacks with the same frames: by thread, then block size. */
+static int compare_labels(const void *context, uint32_t item, uint32_t other)
 {
 	const struct export *x = context;
-	const struct export_stack *s = a, *t = b;
-	const uint32_t *p = x->frames + s->first, *q = x->frames + t->first;
-	uint32_t n = s->n < t->n ? s->n : t->n;
-	for (uint32_t i = 0; i < n; i++)
-		if (p[i] != q[i])
-			return p[i] < q[i] ? -1 : 1;
-	if (s->n != t->n)
-		return s->n < t->n ? -1 : 1;
+	const struct export_stack *s = &x->stacks[item], *t = &x->stacks[other];
 	const struct profile *profile = x->v->profile;
 	int order = strcmp(profile_text(profile, s->thread), profile_text(profile, t->thread));
 	return order ? order : (s->block_size > t->block_size) - (s->block_size < t->block_size);
+}
+
+static bool sort_stacks(struct export *x)
+{
+	struct sequence *order = malloc((x->n_stacks + 1) * sizeof(*order));
+	struct export_stack *sorted = malloc((x->n_stacks + 1) * sizeof(*sorted));
+	for (size_t i = 0; order && i < x->n_stacks; i++)
+		order[i] = (struct sequence){ x->stacks[i].first, x->stacks[i].n, (uint32_t)i };
+	bool ok = order && sorted && sequences_sort(x->frames, order, x->n_stacks, compare_labels, x);
+	for (size_t i = 0; ok && i < x->n_stacks; i++)
+		sorted[i] = x->stacks[order[i].item];
+	free(order);
+	free(ok ? x->stacks : sorted);
+	if (ok)
+		x->stacks = sorted;
+	return ok;
 }
 
 /* Filters leave entries that no row has: out of the list with them, the order stays. */
@@ -252,15 +263,13 @@ int export_make(struct view *v, enum export_frames by, bool labels, struct expor
 	for (size_t i = 0; ok && i < v->n_rows; i++)
 		ok = add_row(&x, &index, &v->rows[i], labels);
 	index_finish(&index);
-	ok = ok && drop_unused(&x);
+	ok = ok && drop_unused(&x) && sort_stacks(&x);
 	free(x.name_of_entry);
 	x.name_of_entry = NULL;
 	if (!ok) {
 		export_finish(&x);
 		return error_nomem(err, "the stacks to write");
 	}
-	if (x.n_stacks)
-		qsort_r(x.stacks, x.n_stacks, sizeof(*x.stacks), compare_stacks, &x);
 	*ret = x;
 	return E_OK;
 }

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZE_WANTED ((size_t)1900 * 1000)
+#define SIZE_WANTED ((size_t)1950 * 1000)
 #define MOST_BOXES 20000
 #define FEWEST_BOXES 500
 
@@ -154,9 +154,10 @@ static void name_sources_and_rest(struct flame *f, struct buf *out)
 	name_sources(f, false, out);
 	if (out->len)
 		buf_adds(out, "; ");
-	buf_printf(out, "%zu frames", f->boxes.frames);
+	text_add_count(out, (double)f->boxes.kept);
+	buf_adds(out, " frames");
 	if (f->boxes.cut) {
-		buf_printf(out, ", the %zu smallest (below ", f->boxes.cut);
+		buf_adds(out, ", smaller ones (below ");
 		picture_amount(f->v, f->boxes.narrowest, out);
 		buf_adds(out, ") summed up as (other)");
 	}
@@ -256,7 +257,7 @@ static void name_box(struct flame *f, const struct flame_box *b, struct buf *out
 	if (b->entry != PROFILE_NONE)
 		picture_name(f->v, b->entry, out);
 	else if (b->merged)
-		buf_printf(out, "(other: %u smaller frames)", b->merged);
+		buf_printf(out, "(other: %u smaller)", b->merged);
 	else
 		buf_adds(out, "all");
 }
@@ -301,13 +302,19 @@ static void add_label(struct flame *f, const struct flame_box *b, double x, doub
 	buf_addc(f->out, '>');
 	add_xml(f, label);
 	if (amount) {
-		buf_adds(f->out, "<tspan class=\"dim\" dx=\"7\">");
+		buf_adds(f->out, "<tspan dx=\"9\">");
 		buf_reset(label);
 		add_box_amount(f, &b->amount, label);
 		add_xml(f, label);
 		buf_adds(f->out, "</tspan>");
 	}
 	buf_adds(f->out, "</text>");
+}
+
+/* A gap to the right, as long as it isn't most of the box. */
+static double drawn_width(double width)
+{
+	return width > 3 ? width - 1 : width * 0.8;
 }
 
 static void add_box(struct flame *f, const struct flame_box *b, double x, double width)
@@ -317,7 +324,7 @@ static void add_box(struct flame *f, const struct flame_box *b, double x, double
 	add_class(f, b);
 	add_pixels(f, "x", x);
 	add_pixels(f, "y", y);
-	add_pixels(f, "width", width);
+	add_pixels(f, "width", drawn_width(width));
 	buf_printf(f->out, " height=\"%d\"/>", ROW - 1);
 	add_label(f, b, x, y, width);
 	buf_addc(f->out, '\n');
@@ -334,7 +341,7 @@ static void add_narrow(struct flame *f, const struct flame_box *first)
 	buf_printf(f->out, "<rect class=\"rest\"");
 	add_pixels(f, "x", MARGIN + first->start * f->pixels);
 	add_pixels(f, "y", f->top + (double)first->depth * ROW);
-	add_pixels(f, "width", width);
+	add_pixels(f, "width", drawn_width(width));
 	buf_printf(f->out, " height=\"%d\"/>\n", ROW - 1);
 }
 
@@ -515,8 +522,8 @@ static void json_cell(struct flame *f, const struct flame_box *b, enum column co
 	case COLUMN_DEPTH: json_integer(j, b->depth); break;
 	case COLUMN_NOW: json_integer(j, b->amount.now); break;
 	case COLUMN_BASE: json_integer(j, b->amount.base); break;
-	case COLUMN_LOW: json_bound(j, amount_interval(&b->amount).low, false); break;
-	case COLUMN_HIGH: json_bound(j, amount_interval(&b->amount).high, true); break;
+	case COLUMN_LOW: json_bound(j, b->around.low, false); break;
+	case COLUMN_HIGH: json_bound(j, b->around.high, true); break;
 	case COLUMN_WIDTH: json_integer(j, b->width); break;
 	case COLUMN_MERGED: json_integer(j, b->merged); break;
 	}
@@ -595,16 +602,24 @@ static void json_data(struct flame *f)
 	buf_adds(j, "}\n");
 }
 
-/* JSON has < > & only inside of strings, where \u003c says the same and is no markup. */
+/*
+ * JSON has < > & only inside of strings, where \u003c says the same and is no markup. U+FFFE and U+FFFF
+ * (ef bf be, ef bf bf), which XML forbids, become U+FFFD.
+ */
 static void add_json_as_xml(struct buf *out, const struct buf *json)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < json->len; i++) {
 		char c = json->data[i];
-		if (c != '<' && c != '>' && c != '&')
+		bool forbidden = (c == '\xbe' || c == '\xbf') && i >= 2 && json->data[i - 2] == '\xef' &&
+		                 json->data[i - 1] == '\xbf';
+		if (c != '<' && c != '>' && c != '&' && !forbidden)
 			continue;
 		buf_add(out, json->data + kept, i - kept);
-		buf_printf(out, "\\u%04x", (unsigned)c);
+		if (forbidden)
+			buf_addc(out, '\xbd');
+		else
+			buf_printf(out, "\\u%04x", (unsigned)c);
 		kept = i + 1;
 	}
 	buf_add(out, json->data + kept, json->len - kept);
@@ -670,29 +685,42 @@ static void write_svg(struct flame *f)
 	buf_adds(f->out, "]]></script>\n</svg>\n");
 }
 
-/* Writes, looks how large it became, and takes fewer boxes when that is too large. */
-static int write_within_size(struct flame *f, const struct tree *t, struct error *err)
+static int write_checked(struct flame *f, struct error *err)
 {
-	size_t start = f->out->len;
-	for (size_t limit = MOST_BOXES;; limit = limit * 2 / 3) {
+	write_svg(f);
+	if (f->out->failed || f->name.failed || f->label.failed || f->json.failed)
+		return error_set(err, E_LIMIT, "the flame graph is larger than the output may be, or out of memory");
+	return E_OK;
+}
+
+/* Writes to see how large it becomes, with fewer boxes until that is right; then for good, with the errors. */
+static int write_within_size(struct flame *f, const struct flame_stacks *s, struct error *err)
+{
+	size_t start = f->out->len, wanted = f->v->has_error ? SIZE_WANTED * 9 / 10 : SIZE_WANTED;
+	for (size_t limit = MOST_BOXES;;) {
 		flame_boxes_finish(&f->boxes);
-		int code = flame_boxes_make(f->v, t, limit, &f->boxes, err);
+		int code = flame_boxes_make(f->v, s, limit, &f->boxes, err);
+		if (!code)
+			code = write_checked(f, err);
 		if (code)
 			return code;
-		write_svg(f);
-		if (f->out->failed || f->name.failed || f->label.failed || f->json.failed)
-			return error_set(err, E_LIMIT, "the flame graph is larger than the output may be, or out of memory");
-		if (f->out->len - start <= SIZE_WANTED || limit <= FEWEST_BOXES)
-			return E_OK;
+		size_t size = f->out->len - start;
 		f->out->len = start;
+		if (size <= wanted || limit <= FEWEST_BOXES)
+			break;
+		size_t boxes = f->boxes.n < limit ? f->boxes.n : limit;
+		limit = (size_t)((double)boxes * 0.95 * (double)wanted / (double)size);
+		limit = limit < FEWEST_BOXES ? FEWEST_BOXES : limit;
 	}
+	int code = flame_boxes_judge(f->v, &f->boxes, err);
+	return code ? code : write_checked(f, err);
 }
 
 int report_flame_svg(struct view *v, const struct flame_options *o, struct buf *out, struct error *err)
 {
 	struct flame f = { .v = v, .o = o, .out = out };
-	struct tree t;
-	int code = view_tree(v, o->inverted, &t, err);
+	struct flame_stacks s;
+	int code = flame_stacks_make(v, o->inverted, &s, err);
 	if (code)
 		return code;
 	buf_init(&f.name, BUF_MAX_DEFAULT);
@@ -700,10 +728,10 @@ int report_flame_svg(struct view *v, const struct flame_options *o, struct buf *
 	buf_init(&f.json, BUF_MAX_DEFAULT);
 	f.frame_of_entry = calloc(v->n_entries + 1, sizeof(*f.frame_of_entry));
 	f.frames = calloc(v->n_entries + 1, sizeof(*f.frames));
-	if (!f.frame_of_entry || !f.frames || !flame_modules_make(v, &t, &f.modules))
+	if (!f.frame_of_entry || !f.frames || !flame_modules_make(v, &s, o->inverted, &f.modules))
 		code = error_nomem(err, "the flame graph");
 	else
-		code = write_within_size(&f, &t, err);
+		code = write_within_size(&f, &s, err);
 	free(f.frame_of_entry);
 	free(f.frames);
 	flame_modules_finish(&f.modules);
@@ -711,6 +739,6 @@ int report_flame_svg(struct view *v, const struct flame_options *o, struct buf *
 	buf_finish(&f.name);
 	buf_finish(&f.label);
 	buf_finish(&f.json);
-	tree_finish(&t);
+	flame_stacks_finish(&s);
 	return code;
 }

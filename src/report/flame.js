@@ -100,7 +100,7 @@ function merged(i) {
 function nameOf(i) {
 	if (data.frame[i] >= 0)
 		return data.frames[data.frame[i]][0];
-	return merged(i) ? '(other: ' + merged(i) + ' smaller frames)' : 'all';
+	return merged(i) ? '(other: ' + merged(i) + ' smaller)' : 'all';
 }
 
 function valueText(i) {
@@ -145,12 +145,14 @@ function describe(i) {
 		lines.push(data.modules[f[5]] + (f[6] ? ', inlined' : ''));
 	if (data.diff)
 		return lines.concat(changeLines(i));
-	var own = f ? ownOf(i, data.now) : 0;
+	var own = ownOf(i, data.now);
 	lines.push(amount(data.now[i]) + errorText(i));
 	lines.push(percent(data.now[i], data.total) + ' of the total' +
 		(zoom.box && i !== zoom.box ? ', ' + percent(data.now[i], data.now[zoom.box]) + ' of what is shown' : ''));
 	if (own > 0 && firstChild[i])
-		lines.push('itself ' + amount(own));
+		lines.push((i ? 'itself ' : 'without a frame ') + amount(own));
+	if (merged(i))
+		lines.push(merged(i) + ' callees, each too small for this file');
 	return lines;
 }
 
@@ -184,7 +186,7 @@ function addLabel(i, x, y, w, group) {
 	if (hits && hits[i])
 		t.setAttribute('class', 'hit');
 	if (text === name && sign.length + name.length + 12 <= room)
-		t.appendChild(element('tspan', { 'class': 'dim', dx: 7 }, valueText(i)));
+		t.appendChild(element('tspan', { dx: 9 }, valueText(i)));
 	group.appendChild(t);
 }
 
@@ -199,7 +201,8 @@ function classOf(i) {
 
 /* child: where a run of narrow boxes begins, else 0. */
 function addRect(i, child, x, y, w, name, group) {
-	var r = element('rect', { 'class': 'box ' + name, x: x.toFixed(2), y: y, width: w.toFixed(2), height: data.row - 1 });
+	/* A gap to the right, as long as it isn't most of the box. */
+	var r = element('rect', { 'class': 'box ' + name, x: x.toFixed(2), y: y, width: (w > 3 ? w - 1 : w * 0.8).toFixed(2), height: data.row - 1 });
 	r.box = i;
 	r.child = child;
 	if (!child && hits && hits[i])

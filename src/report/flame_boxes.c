@@ -1,7 +1,8 @@
 /*
- * A parent is at least as wide as each of its children and comes before them in the tree,
- * so "the n widest, the earlier one first when equal" is always a tree again: no box
- * loses its parent.
+ * Stacks in order of their frames: all with a common way from the root are neighbours, so a
+ * node of the tree is a range of stacks, and its children are found by looking where the
+ * next frame changes. The widest node there is gets opened first, until there are
+ * enough. A parent is at least as wide as each child, so what was taken is always a tree.
  */
 #include "report/flame_boxes.h"
 
@@ -9,79 +10,148 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Per node of the tree. */
-struct measure {
-	double *width;
-	uint32_t *frames;    /* the node and what is below it, without what has no width */
-	bool *kept;
-};
+/* --- stacks in order --- */
 
-static void measure_finish(struct measure *m)
+double flame_row_width(const struct view *v, uint32_t row)
 {
-	free(m->width);
-	free(m->frames);
-	free(m->kept);
+	const struct amount *a = &v->rows[row].amount;
+	return fmax(fabs(a->base), fabs(a->now));
 }
 
-static bool measure_tree(const struct tree *t, struct measure *m)
+static bool add_stack(struct view *v, uint32_t row, bool inverted, struct flame_stacks *s)
 {
-	m->width = calloc(t->n, sizeof(*m->width));
-	m->frames = calloc(t->n, sizeof(*m->frames));
-	m->kept = calloc(t->n, sizeof(*m->kept));
-	if (!m->width || !m->frames || !m->kept)
+	if (!(flame_row_width(v, row) > 0))
+		return true;
+	const uint32_t *entries;
+	size_t n = view_stack(v, &v->rows[row], &entries), need = s->n_frames + n;
+	if (need > s->frames_capacity &&
+	    !memory_grow((void **)&s->frames, &s->frames_capacity, need, sizeof(*s->frames), SIZE_MAX / 8))
 		return false;
-	for (size_t i = t->n; i-- > 0;) {
-		const struct tree_node *node = &t->nodes[i];
-		m->width[i] += fmax(fabs(node->self.base), fabs(node->self.now));
-		if (m->width[i] > 0)
-			m->frames[i]++;
-		if (i > 0) {
-			m->width[node->parent] += m->width[i];
-			m->frames[node->parent] += m->frames[i];
-		}
+	struct sequence *stack = ARRAY_PUSH(s->stacks, s->n, s->capacity, UINT32_MAX);
+	if (!stack)
+		return false;
+	*stack = (struct sequence){ s->n_frames, (uint32_t)n, row };
+	for (size_t i = 0; i < n; i++)
+		s->frames[s->n_frames + i] = entries[inverted ? i : n - 1 - i];
+	s->n_frames += n;
+	return true;
+}
+
+int flame_stacks_make(struct view *v, bool inverted, struct flame_stacks *ret, struct error *err)
+{
+	struct flame_stacks s = { 0 };
+	bool ok = true;
+	for (size_t i = 0; ok && i < v->n_rows; i++)
+		ok = add_stack(v, (uint32_t)i, inverted, &s);
+	if (!ok || !sequences_sort(s.frames, s.stacks, s.n, NULL, NULL)) {
+		flame_stacks_finish(&s);
+		return error_nomem(err, "the stacks of a flame graph");
+	}
+	*ret = s;
+	return E_OK;
+}
+
+void flame_stacks_finish(struct flame_stacks *s)
+{
+	if (!s)
+		return;
+	free(s->frames);
+	free(s->stacks);
+	*s = (struct flame_stacks){ 0 };
+}
+
+/* --- which nodes are kept --- */
+
+struct node {
+	uint32_t from, to;          /* stacks */
+	uint32_t depth, entry;
+	uint32_t first_child, next_sibling;   /* 0: none */
+	double width;
+	bool kept;
+};
+
+struct builder {
+	struct view *v;
+	const struct flame_stacks *s;
+	struct node *nodes;
+	size_t n, capacity;
+	uint32_t *queue;            /* a heap of nodes, the widest on top */
+	size_t queued, queue_capacity;
+};
+
+static bool before(const struct builder *b, uint32_t x, uint32_t y)
+{
+	double p = b->nodes[x].width, q = b->nodes[y].width;
+	return p != q ? p > q : x < y;
+}
+
+static bool enqueue(struct builder *b, uint32_t node)
+{
+	uint32_t *slot = ARRAY_PUSH(b->queue, b->queued, b->queue_capacity, UINT32_MAX);
+	if (!slot)
+		return false;
+	size_t at = b->queued - 1;
+	for (; at > 0 && before(b, node, b->queue[(at - 1) / 2]); at = (at - 1) / 2)
+		b->queue[at] = b->queue[(at - 1) / 2];
+	b->queue[at] = node;
+	return true;
+}
+
+static uint32_t dequeue(struct builder *b)
+{
+	uint32_t top = b->queue[0], last = b->queue[--b->queued];
+	size_t at = 0;
+	for (size_t child; (child = 2 * at + 1) < b->queued; at = child) {
+		if (child + 1 < b->queued && before(b, b->queue[child + 1], b->queue[child]))
+			child++;
+		if (!before(b, b->queue[child], last))
+			break;
+		b->queue[at] = b->queue[child];
+	}
+	b->queue[at] = last;
+	return top;
+}
+
+static bool add_node(struct builder *b, uint32_t from, uint32_t to, uint32_t depth, uint32_t entry)
+{
+	struct node *node = ARRAY_PUSH(b->nodes, b->n, b->capacity, UINT32_MAX - 1);
+	if (!node)
+		return false;
+	*node = (struct node){ .from = from, .to = to, .depth = depth, .entry = entry };
+	for (uint32_t i = from; i < to; i++)
+		node->width += flame_row_width(b->v, b->s->stacks[i].item);
+	return enqueue(b, (uint32_t)(b->n - 1));
+}
+
+/* Children of a node; those stacks that end in it come first. */
+static bool open_node(struct builder *b, uint32_t id)
+{
+	struct node node = b->nodes[id];
+	const struct sequence *stacks = b->s->stacks;
+	uint32_t at = node.from;
+	while (at < node.to && stacks[at].n == node.depth)
+		at++;
+	b->nodes[id].kept = true;
+	while (at < node.to) {
+		uint32_t from = at, entry = b->s->frames[stacks[at].first + node.depth];
+		while (at < node.to && b->s->frames[stacks[at].first + node.depth] == entry)
+			at++;
+		if (!add_node(b, from, at, node.depth + 1, entry))
+			return false;
+		uint32_t child = (uint32_t)(b->n - 1);
+		b->nodes[child].next_sibling = b->nodes[id].first_child;
+		b->nodes[id].first_child = child;
 	}
 	return true;
 }
 
-/* --- which are kept --- */
-
-/* Classes of nearly equal width, in order of width: 64 of them from one power of two to the next. */
-#define WIDTH_CLASS_SHIFT 46
-#define WIDTH_CLASSES (1u << (63 - WIDTH_CLASS_SHIFT))
-
-static uint32_t width_class(double width)
+static bool choose_nodes(struct builder *b, size_t limit)
 {
-	uint64_t bits;
-	memcpy(&bits, &width, sizeof(bits));
-	return (uint32_t)(bits >> WIDTH_CLASS_SHIFT);
-}
-
-/* All classes that fit into the limit as a whole, and of the next one the first in tree order. */
-static bool choose_kept(const struct tree *t, struct measure *m, size_t limit)
-{
-	uint32_t *population = calloc(WIDTH_CLASSES, sizeof(*population));
-	if (!population)
+	if (!add_node(b, 0, (uint32_t)b->s->n, 0, PROFILE_NONE))
 		return false;
-	for (size_t i = 0; i < t->n; i++)
-		if (m->width[i] > 0)
-			population[width_class(m->width[i])]++;
-	size_t room = limit;
-	uint32_t border = WIDTH_CLASSES;
-	while (border > 0 && population[border - 1] <= room)
-		room -= population[--border];
-	free(population);
-	for (size_t i = 0; i < t->n; i++) {
-		if (!(m->width[i] > 0))
-			continue;
-		uint32_t class = width_class(m->width[i]);
-		m->kept[i] = class >= border;
-		/* The parent may be of the same class and have found no room. */
-		if (border > 0 && class == border - 1 && room > 0 && m->kept[t->nodes[i].parent]) {
-			m->kept[i] = true;
-			room--;
-		}
-	}
-	m->kept[0] = true;
+	for (size_t kept = 0; b->queued > 0 && kept <= limit; kept++)
+		if (!open_node(b, dequeue(b)))
+			return false;
 	return true;
 }
 
@@ -89,79 +159,82 @@ static bool choose_kept(const struct tree *t, struct measure *m, size_t limit)
 
 /* A node that waits to become a box; cut ones of a parent arrive summed up. */
 struct waiting {
-	uint32_t node;             /* PROFILE_NONE: a remainder */
+	uint32_t node;             /* 0, and it's not the root: a remainder */
 	uint32_t parent, merged;   /* parent: a box */
-	uint32_t rank;             /* among its siblings, as the tree has them */
 	double width;
 	struct amount amount;
 };
 
-struct builder {
-	const struct tree *t;
-	const struct measure *m;
-	struct waiting *waiting;
+struct pile {
+	struct waiting *items;
 	size_t n, capacity;
 };
 
-static int compare_waiting(const void *a, const void *b)
+/* Later ones come off the pile first: a remainder last, the widest first, equals by name. */
+static int compare_waiting(const void *x, const void *y, void *context)
 {
-	const struct waiting *x = a, *y = b;
-	bool x_rest = x->node == PROFILE_NONE, y_rest = y->node == PROFILE_NONE;
-	if (x_rest != y_rest)
-		return x_rest ? -1 : 1;
-	if (x->width != y->width)
-		return x->width < y->width ? -1 : 1;
-	return x->rank < y->rank ? 1 : -1;
+	const struct builder *b = context;
+	const struct waiting *p = x, *q = y;
+	if (!p->node || !q->node)
+		return !p->node ? -1 : 1;
+	if (p->width != q->width)
+		return p->width < q->width ? -1 : 1;
+	const struct entry *d = &b->v->entries[b->nodes[p->node].entry], *e = &b->v->entries[b->nodes[q->node].entry];
+	int by_name = strcmp(profile_text(b->v->profile, d->name), profile_text(b->v->profile, e->name));
+	return by_name ? -by_name : p->node < q->node ? 1 : -1;
 }
 
-/* Children of a box onto the pile, so that the widest comes off first and the remainder last. */
-static bool push_children(struct builder *b, uint32_t node, uint32_t box, struct flame_boxes *out)
+static void sum_stacks(const struct builder *b, const struct node *node, struct amount *sum)
 {
-	struct waiting rest = { .node = PROFILE_NONE, .parent = box };
-	size_t first = b->n;
-	uint32_t rank = 0;
-	for (uint32_t c = b->t->nodes[node].first_child; c; c = b->t->nodes[c].next_sibling) {
-		const struct amount *amount = &b->t->nodes[c].total;
-		if (!b->m->kept[c]) {
-			rest.merged += b->m->frames[c];
-			rest.width += b->m->width[c];
-			amount_add(&rest.amount, amount);
+	for (uint32_t i = node->from; i < node->to; i++)
+		amount_add(sum, &b->v->rows[b->s->stacks[i].item].amount);
+}
+
+static bool push_children(struct builder *b, uint32_t id, uint32_t box, struct pile *pile)
+{
+	struct waiting rest = { .parent = box };
+	size_t first = pile->n;
+	for (uint32_t c = b->nodes[id].first_child; c; c = b->nodes[c].next_sibling) {
+		const struct node *child = &b->nodes[c];
+		if (!child->kept) {
+			rest.merged++;
+			rest.width += child->width;
+			sum_stacks(b, child, &rest.amount);
 			continue;
 		}
-		struct waiting *w = ARRAY_PUSH(b->waiting, b->n, b->capacity, UINT32_MAX);
+		struct waiting *w = ARRAY_PUSH(pile->items, pile->n, pile->capacity, UINT32_MAX);
 		if (!w)
 			return false;
-		*w = (struct waiting){ .node = c, .parent = box, .rank = rank++,
-		                       .width = b->m->width[c], .amount = *amount };
+		*w = (struct waiting){ .node = c, .parent = box, .width = child->width };
+		sum_stacks(b, child, &w->amount);
 	}
 	if (rest.merged) {
-		struct waiting *w = ARRAY_PUSH(b->waiting, b->n, b->capacity, UINT32_MAX);
+		struct waiting *w = ARRAY_PUSH(pile->items, pile->n, pile->capacity, UINT32_MAX);
 		if (!w)
 			return false;
 		*w = rest;
-		out->cut += rest.merged;
 	}
-	if (b->n > first)
-		qsort(b->waiting + first, b->n - first, sizeof(*b->waiting), compare_waiting);
+	if (pile->n > first)
+		qsort_r(pile->items + first, pile->n - first, sizeof(*pile->items), compare_waiting, b);
 	return true;
 }
 
-static bool place_boxes(struct builder *b, struct flame_boxes *out)
+static bool place_boxes(struct builder *b, struct pile *pile, struct flame_boxes *out)
 {
-	struct waiting root = { .width = b->m->width[0], .amount = b->t->nodes[0].total };
-	struct waiting *w = ARRAY_PUSH(b->waiting, b->n, b->capacity, UINT32_MAX);
-	if (!w)
+	struct waiting *root = ARRAY_PUSH(pile->items, pile->n, pile->capacity, UINT32_MAX);
+	if (!root)
 		return false;
-	*w = root;
-	out->narrowest = root.width;
-	while (b->n > 0) {
-		struct waiting next = b->waiting[--b->n];
+	*root = (struct waiting){ .width = b->nodes[0].width };
+	sum_stacks(b, &b->nodes[0], &root->amount);
+	out->narrowest = root->width;
+	while (pile->n > 0) {
+		struct waiting next = pile->items[--pile->n];
 		struct flame_box *box = ARRAY_PUSH(out->boxes, out->n, out->capacity, UINT32_MAX);
 		if (!box)
 			return false;
 		uint32_t id = (uint32_t)(out->n - 1);
 		*box = (struct flame_box){
-			.entry = next.node == PROFILE_NONE ? PROFILE_NONE : b->t->nodes[next.node].entry,
+			.entry = next.node ? b->nodes[next.node].entry : PROFILE_NONE,
 			.merged = next.merged, .parent = next.parent,
 			.width = next.width, .amount = next.amount,
 		};
@@ -171,21 +244,43 @@ static bool place_boxes(struct builder *b, struct flame_boxes *out)
 			box->start = parent->start + parent->children;
 			parent->children += box->width;
 		}
-		if (next.node == PROFILE_NONE)
+		out->cut |= next.merged > 0;
+		if (next.merged)
 			continue;
+		out->kept += id > 0;
 		out->narrowest = fmin(out->narrowest, next.width);
-		if (!push_children(b, next.node, id, out))
+		if (!push_children(b, next.node, id, pile))
 			return false;
 	}
 	return true;
 }
 
-/* --- what changed --- */
-
-static bool classify(struct view *v, struct flame_boxes *b)
+int flame_boxes_make(struct view *v, const struct flame_stacks *s, size_t limit, struct flame_boxes *ret,
+                     struct error *err)
 {
+	struct flame_boxes out = { 0 };
+	struct builder b = { .v = v, .s = s };
+	struct pile pile = { 0 };
+	bool ok = choose_nodes(&b, limit) && place_boxes(&b, &pile, &out);
+	free(b.nodes);
+	free(b.queue);
+	free(pile.items);
+	if (!ok) {
+		flame_boxes_finish(&out);
+		return error_nomem(err, "the boxes of a flame graph");
+	}
+	*ret = out;
+	return E_OK;
+}
+
+/* --- what changed, and how sure that is --- */
+
+int flame_boxes_judge(struct view *v, struct flame_boxes *b, struct error *err)
+{
+	for (size_t i = 0; v->has_error && i < b->n; i++)
+		b->boxes[i].around = amount_interval(&b->boxes[i].amount);
 	if (!v->diff)
-		return true;
+		return E_OK;
 	const struct amount **amounts = malloc(b->n * sizeof(*amounts));
 	bool *noise = malloc(b->n * sizeof(*noise));
 	bool ok = amounts && noise;
@@ -196,27 +291,7 @@ static bool classify(struct view *v, struct flame_boxes *b)
 		b->boxes[i].change = picture_classify(&b->boxes[i].amount, noise[i]);
 	free(amounts);
 	free(noise);
-	return ok;
-}
-
-int flame_boxes_make(struct view *v, const struct tree *t, size_t limit, struct flame_boxes *ret,
-                     struct error *err)
-{
-	struct flame_boxes out = { 0 };
-	struct measure m = { 0 };
-	struct builder b = { .t = t, .m = &m };
-	bool ok = measure_tree(t, &m) && choose_kept(t, &m, limit) && place_boxes(&b, &out) &&
-	          classify(v, &out);
-	if (ok)
-		out.frames = m.frames[0] ? m.frames[0] - 1 : 0;
-	free(b.waiting);
-	measure_finish(&m);
-	if (!ok) {
-		flame_boxes_finish(&out);
-		return error_nomem(err, "the boxes of a flame graph");
-	}
-	*ret = out;
-	return E_OK;
+	return ok ? E_OK : error_nomem(err, "the boxes of a flame graph");
 }
 
 void flame_boxes_finish(struct flame_boxes *b)

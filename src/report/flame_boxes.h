@@ -1,11 +1,25 @@
 /*
- * The boxes of a flame graph: a calling-context tree cut down to what a picture can hold,
- * with a place for every box.
+ * The boxes of a flame graph: the widest part of a calling-context tree that a picture can
+ * hold, with a place for every box. The tree itself, which may have millions of nodes, is
+ * never built: stacks are put in order once, and a box is a range of them.
  */
 #ifndef REPORT_FLAME_BOXES_H
 #define REPORT_FLAME_BOXES_H
 
+#include "base/sequences.h"
 #include "report/picture.h"
+
+/* Rows of the view as sequences of entries, root first (inverted: leaf first); item: the row. */
+struct flame_stacks {
+	uint32_t *frames;            size_t n_frames, frames_capacity;   /* entries */
+	struct sequence *stacks;     size_t n, capacity;                 /* ordered by their frames */
+};
+
+/* A row's width: the larger of base and now. */
+double flame_row_width(const struct view *v, uint32_t row);
+
+int flame_stacks_make(struct view *v, bool inverted, struct flame_stacks *ret, struct error *err);
+void flame_stacks_finish(struct flame_stacks *s);
 
 /*
  * A frame in its context, or the remainder of its parent: all callees that were cut, in one box.
@@ -15,11 +29,12 @@
  */
 struct flame_box {
 	uint32_t entry;             /* PROFILE_NONE: the root or a remainder */
-	uint32_t merged;            /* a remainder: how many frames are in it; else 0 */
+	uint32_t merged;            /* a remainder: how many callees are in it; else 0 */
 	uint32_t parent, depth;     /* the root: 0, 0 */
 	double start, width;
 	double children;            /* sum of the children's widths; what is left of width is the frame's own */
 	struct amount amount;
+	struct interval around;     /* 95 %, when the view has errors */
 	enum picture_change change; /* of a diff */
 };
 
@@ -30,14 +45,16 @@ struct flame_box {
 struct flame_boxes {
 	struct flame_box *boxes;
 	size_t n, capacity;
-	size_t frames;              /* of the whole tree that have a width */
-	size_t cut;                 /* of these, how many are in remainders */
+	size_t kept;                /* without remainders and the root */
 	double narrowest;           /* width of the narrowest frame kept */
+	bool cut;                   /* there are remainders */
 };
 
-/* The limit widest frames, and their remainders. */
-int flame_boxes_make(struct view *v, const struct tree *t, size_t limit, struct flame_boxes *ret,
+/* The limit widest frames, and their remainders; not judged yet. */
+int flame_boxes_make(struct view *v, const struct flame_stacks *s, size_t limit, struct flame_boxes *ret,
                      struct error *err);
+/* Fills in around and change: for what is drawn in the end, since small samples' intervals take time. */
+int flame_boxes_judge(struct view *v, struct flame_boxes *b, struct error *err);
 void flame_boxes_finish(struct flame_boxes *b);
 
 #endif

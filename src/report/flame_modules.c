@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,23 +38,25 @@ static bool collect(const struct view *v, struct flame_modules *m, uint32_t *fir
 	return true;
 }
 
-static void weigh(const struct view *v, const struct tree *t, struct flame_modules *m)
+/* A binary weighs what its frames hold themselves, and a little for each stack it takes part in. */
+static void weigh(const struct view *v, const struct flame_stacks *s, bool inverted, struct flame_modules *m)
 {
 	m->by_name = true;
-	for (size_t i = 1; i < t->n; i++) {
-		const struct tree_node *node = &t->nodes[i];
-		uint32_t mapping = v->entries[node->entry].mapping;
-		struct flame_module *module = &m->modules[m->of_mapping[mapping_slot(v, mapping)]];
-		/* A frame without memory of its own counts a little: its binary is seen, too. */
-		module->weight += fmax(fabs(node->self.base), fabs(node->self.now)) +
-		                  1e-3 * fmax(fabs(node->total.base), fabs(node->total.now));
-		m->by_name = m->by_name && mapping == PROFILE_NONE;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct sequence *stack = &s->stacks[i];
+		double width = flame_row_width(v, stack->item);
+		for (uint32_t k = 0; k < stack->n; k++) {
+			uint32_t mapping = v->entries[s->frames[stack->first + k]].mapping;
+			bool leaf = k == (inverted ? 0 : stack->n - 1);
+			m->modules[m->of_mapping[mapping_slot(v, mapping)]].weight += width * (leaf ? 1 : 1e-6);
+			m->by_name = m->by_name && mapping == PROFILE_NONE;
+		}
 	}
 	if (v->by == BY_BINARY)
 		m->by_name = true;
 }
 
-/* Heaviest first; what has no frame in the tree goes. of_mapping follows. */
+/* Heaviest first; what has no frame in a stack goes. of_mapping follows. */
 static bool sort_modules(const struct view *v, struct flame_modules *m, uint32_t *place_of)
 {
 	struct profile *p = v->profile;
@@ -71,7 +72,8 @@ static bool sort_modules(const struct view *v, struct flame_modules *m, uint32_t
 	return true;
 }
 
-bool flame_modules_make(const struct view *v, const struct tree *t, struct flame_modules *ret)
+bool flame_modules_make(const struct view *v, const struct flame_stacks *s, bool inverted,
+                        struct flame_modules *ret)
 {
 	const struct profile *p = v->profile;
 	struct flame_modules m = { 0 };
@@ -79,7 +81,7 @@ bool flame_modules_make(const struct view *v, const struct tree *t, struct flame
 	m.of_mapping = calloc(p->n_mappings + 1, sizeof(*m.of_mapping));
 	bool ok = place_of && m.of_mapping && collect(v, &m, place_of);
 	if (ok) {
-		weigh(v, t, &m);
+		weigh(v, s, inverted, &m);
 		ok = sort_modules(v, &m, place_of);
 	}
 	free(place_of);

@@ -5,7 +5,7 @@
 #ifndef REPORT_FLAME_MODULES_H
 #define REPORT_FLAME_MODULES_H
 
-#include "report/picture.h"
+#include "report/flame_boxes.h"
 
 #define FLAME_HUES 8
 #define FLAME_HUE_REST 8           /* all other binaries */
@@ -27,7 +27,8 @@ struct flame_colour {
 	unsigned hue, shade;
 };
 
-bool flame_modules_make(const struct view *v, const struct tree *t, struct flame_modules *ret);
+bool flame_modules_make(const struct view *v, const struct flame_stacks *s, bool inverted,
+                        struct flame_modules *ret);
 void flame_modules_finish(struct flame_modules *m);
 
 uint32_t flame_module_of(const struct flame_modules *m, const struct view *v, uint32_t entry);

@@ -36,7 +36,7 @@ void picture_name(const struct view *v, uint32_t entry, struct buf *out)
 {
 	const struct strings *s = &v->profile->strings;
 	const struct entry *e = &v->entries[entry];
-	if (strings_length(s, e->name) == 0)
+	if (strspn(strings_get(s, e->name), " ") >= strings_length(s, e->name))
 		buf_adds(out, "(unnamed)");
 	else
 		text_add_terminal(out, strings_get(s, e->name), strings_length(s, e->name));

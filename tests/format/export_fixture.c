@@ -6,7 +6,7 @@
  * PROFILE: server, diff, same (a diff without change), exact (rate 1), folded (no binaries), hostile
  * (names that attack), deep (one stack of 65,536 frames and 2,000 recursions), wide (20,000 callees
  * of one function), empty, or a number of stacks (20-60 frames, 20,000 functions).
- * The time the writer took goes to stderr.
+ * The processor time the writer took goes to stderr.
  */
 #include "format/format.h"
 #include "profile/operations.h"
@@ -57,7 +57,7 @@ static uint32_t add_frame(struct fixture *f, uint32_t which, const char *name, c
 {
 	struct function fn = { .name = profile_cstring(f->p, name), .file = profile_cstring(f->p, file) };
 	struct line l = { .function = profile_intern_function(f->p, &fn), .line = line };
-	uint32_t mapping = which < f->n_mappings ? f->mapping[which] : PROFILE_NONE;
+	uint32_t mapping = which < f->n_mappings && which < 8 ? f->mapping[which] : PROFILE_NONE;
 	uint64_t address = mapping == PROFILE_NONE ? 0 : f->p->mappings[mapping].start;
 	return profile_add_location(f->p, mapping, address + 16 * f->p->n_locations + 1, false, &l, 1);
 }
@@ -337,7 +337,7 @@ static int write_format(struct view *v, const char *format, struct buf *out, str
 static double seconds(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
