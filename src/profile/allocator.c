@@ -13,6 +13,7 @@ static const char *const entry_points[] = {
 	"malloc", "calloc", "realloc", "free", "cfree", "memalign", "posix_memalign", "aligned_alloc",
 	"valloc", "pvalloc", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx",
 	"nallocx", "malloc_default", "realloc_default", "reallocarray", "newImpl",
+	"prof_backtrace_impl",                /* static in jemalloc: no prefix even in a prefixed build */
 };
 
 /* jemalloc's insides, after a prefix that ends in je_ (or none, in a static build with its own names). */

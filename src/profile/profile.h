@@ -175,10 +175,10 @@ int profile_type_column(const struct profile *p, const char *name);
 /* The column that default_type names, else inuse_space, else the last. */
 int profile_default_column(const struct profile *p);
 
-/* Offset in its file of what a location's address points at; the address itself when unmapped. */
+/* Offset in its file of what a location's address points at; the address itself where no file is (generated code). */
 static inline uint64_t location_file_offset(const struct profile *p, const struct location *l)
 {
-	if (l->mapping == PROFILE_NONE)
+	if (l->mapping == PROFILE_NONE || !p->mappings[l->mapping].file)
 		return l->address;
 	const struct mapping *m = &p->mappings[l->mapping];
 	return l->address - m->start + m->offset;

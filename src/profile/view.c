@@ -147,6 +147,37 @@ static int make_slots(struct view *v, bool no_inlines, struct error *err)
 	return E_OK;
 }
 
+/* jemalloc numbers threads as they first allocate, so between processes only the name means something. */
+static uint32_t thread_name(struct profile *p, uint32_t thread)
+{
+	const char *text = profile_text(p, thread), *at = text + 1;
+	while (*text == 't' && *at >= '0' && *at <= '9')
+		at++;
+	if (*text != 't' || at == text + 1 || (*at && *at != ' '))
+		return thread;
+	char name[256];
+	snprintf(name, sizeof name, "%.255s", *at ? at + 1 : "");
+	return profile_cstring(p, name);
+}
+
+/* What tells the threads of a view apart, per label set. */
+static int make_thread_keys(struct view *v, struct error *err)
+{
+	struct profile *p = v->profile;
+	v->private->thread_key = malloc(p->n_label_sets * sizeof *v->private->thread_key);
+	if (!v->private->thread_key)
+		return error_nomem(err, "the view's threads");
+	for (size_t i = 0; i < p->n_label_sets; i++) {
+		uint32_t thread = p->label_sets[i].thread, name = thread;
+		if (v->diff && !v->one_process && thread)
+			name = thread_name(p, thread);
+		if (!name && v->by == BY_THREAD)
+			name = thread;
+		v->private->thread_key[i] = name;
+	}
+	return p->failure.code ? error_nomem(err, "the view's threads") : E_OK;
+}
+
 static int make_thread_entries(struct view *v, struct error *err)
 {
 	struct profile *p = v->profile;
@@ -154,7 +185,7 @@ static int make_thread_entries(struct view *v, struct error *err)
 	if (!v->private->thread_entry)
 		return error_nomem(err, "the view's threads");
 	for (size_t i = 0; i < p->n_label_sets; i++) {
-		uint32_t thread = p->label_sets[i].thread;
+		uint32_t thread = v->private->thread_key[i];
 		struct entry e = { .mapping = PROFILE_NONE,
 			           .name = thread ? thread : profile_cstring(p, "(no thread)") };
 		uint32_t id = entry_intern(v, &e);
@@ -311,6 +342,7 @@ static struct amount sample_amount(const struct profile *p, size_t i, const stru
 
 struct order {
 	uint32_t stack, thread, sample;
+	bool keep;                  /* by the label filters */
 };
 
 static int compare_order(const void *a, const void *b)
@@ -318,6 +350,8 @@ static int compare_order(const void *a, const void *b)
 	const struct order *x = a, *y = b;
 	if (x->stack != y->stack)
 		return x->stack < y->stack ? -1 : 1;
+	if (x->keep != y->keep)
+		return x->keep < y->keep ? -1 : 1;
 	if (x->thread != y->thread)
 		return x->thread < y->thread ? -1 : 1;
 	return (x->sample > y->sample) - (x->sample < y->sample);
@@ -401,38 +435,67 @@ static bool sources_are_one_process(const struct profile *p)
 	       (!a->pid || !b->pid || a->pid == b->pid);
 }
 
-static int diff_rows(struct view *v, const struct columns *c, const bool *keep_labels, struct error *err)
+static bool one_row(const struct order *a, const struct order *b)
+{
+	return a->stack == b->stack && a->keep == b->keep && a->thread == b->thread;
+}
+
+static struct order *order_samples(const struct view *v, const bool *keep_labels)
 {
 	const struct profile *p = v->profile;
 	struct order *order = malloc((p->n_samples + 1) * sizeof *order);
+	for (size_t i = 0; order && i < p->n_samples; i++) {
+		const struct sample *s = &p->samples[i];
+		order[i] = (struct order){ s->stack, v->private->thread_key[s->labels], (uint32_t)i,
+			                   keep_labels[s->labels] };
+	}
+	if (order)
+		qsort(order, p->n_samples, sizeof *order, compare_order);
+	return order;
+}
+
+/* The amount of the n samples of one row, and the labels they share (0 when their threads differ). */
+static struct amount row_amount(const struct view *v, const struct columns *c, const struct order *order, size_t n,
+                                uint32_t *ret_labels)
+{
+	const struct profile *p = v->profile;
+	struct amount a = { 0 };
+	struct sides sides = { 0 };
+	*ret_labels = p->samples[order[0].sample].labels;
+	for (size_t i = 0; i < n; i++) {
+		struct amount one = sample_amount(p, order[i].sample, c, v->column);
+		amount_add(&a, &one);
+		sides_add(&sides, p, order[i].sample, c);
+		uint32_t labels = p->samples[order[i].sample].labels;
+		if (p->label_sets[labels].thread != p->label_sets[*ret_labels].thread && !order[0].thread)
+			*ret_labels = 0;
+	}
+	/* A side that saw nothing may still have had a little. */
+	if (!(a.lost.value > 0))
+		a.lost.weight = fmax(a.lost.weight, unseen_weight(c, p, true));
+	if (!(a.gained.value > 0))
+		a.gained.weight = fmax(a.gained.weight, unseen_weight(c, p, false));
+	if (v->one_process && v->has_error)
+		tighten_same_process(&a, &sides, c);
+	return a;
+}
+
+static int diff_rows(struct view *v, const struct columns *c, const bool *keep_labels, struct error *err)
+{
+	const struct profile *p = v->profile;
+	struct order *order = order_samples(v, keep_labels);
 	if (!order)
 		return error_nomem(err, "the rows of a diff");
-	for (size_t i = 0; i < p->n_samples; i++)
-		order[i] = (struct order){ p->samples[i].stack, p->label_sets[p->samples[i].labels].thread,
-			                   (uint32_t)i };
-	qsort(order, p->n_samples, sizeof *order, compare_order);
-	bool one_process = v->has_error && sources_are_one_process(p);
-	double weight[2] = { unseen_weight(c, p, true), unseen_weight(c, p, false) };
 	int code = E_OK;
 	for (size_t i = 0, j; i < p->n_samples && !code; i = j) {
-		struct amount a = { 0 };
-		struct sides sides = { 0 };
-		for (j = i; j < p->n_samples && order[j].stack == order[i].stack &&
-		            order[j].thread == order[i].thread; j++) {
-			struct amount one = sample_amount(p, order[j].sample, c, v->column);
-			amount_add(&a, &one);
-			sides_add(&sides, p, order[j].sample, c);
-		}
+		for (j = i + 1; j < p->n_samples && one_row(&order[i], &order[j]);)
+			j++;
+		uint32_t labels;
+		struct amount a = row_amount(v, c, order + i, j - i, &labels);
 		if (a.base == 0 && a.now == 0)
 			continue;
-		/* A side that saw nothing may still have had a little. */
-		a.lost.weight = fmax(a.lost.weight, a.lost.value > 0 ? 0 : weight[0]);
-		a.gained.weight = fmax(a.gained.weight, a.gained.value > 0 ? 0 : weight[1]);
-		if (one_process)
-			tighten_same_process(&a, &sides, c);
 		amount_add(&v->total_all, &a);
-		uint32_t labels = p->samples[order[i].sample].labels;
-		if (!keep_labels[labels] || !view_filter_stack(v, order[i].stack))
+		if (!order[i].keep || !view_filter_stack(v, order[i].stack))
 			continue;
 		amount_add(&v->total, &a);
 		if (!push_row(v, order[i].stack, labels, &a))
@@ -468,10 +531,8 @@ static int make_rows(struct view *v, const struct view_options *o, struct error 
 	if (!keep_labels)
 		return error_nomem(err, "label filters");
 	v->has_error = c.heap && p->n_sources > 0;
-	for (size_t i = 0; i < p->n_sources; i++) {
+	for (size_t i = 0; i < p->n_sources; i++)
 		v->has_error = v->has_error && p->sources[i].rate > 0;
-		v->diff = v->diff || p->sources[i].base;
-	}
 	int code = view_filter_labels(p, o, keep_labels, err);
 	if (!code)
 		code = v->diff ? diff_rows(v, &c, keep_labels, err) : plain_rows(v, &c, keep_labels, err);
@@ -497,7 +558,12 @@ int view_new(struct profile *p, const struct view_options *o, struct view **ret,
 	v->by = o->by;
 	v->column = column;
 	v->private->keep_allocator = o->show_allocator;
+	for (size_t i = 0; i < p->n_sources; i++)
+		v->diff = v->diff || p->sources[i].base;
+	v->one_process = v->diff && sources_are_one_process(p);
 	int code = make_slots(v, o->no_inlines, err);
+	if (!code)
+		code = make_thread_keys(v, err);
 	if (!code && v->by == BY_THREAD)
 		code = make_thread_entries(v, err);
 	if (!code)
@@ -523,6 +589,7 @@ void view_free(struct view *v)
 	free(x->slot_entry);
 	free(x->slot_flags);
 	index_finish(&x->entry_index);
+	free(x->thread_key);
 	free(x->thread_entry);
 	free(x->entries);
 	free(x->locations);

@@ -66,6 +66,7 @@ struct view {
 	const char *unit;                   /* "bytes", "count", ... (borrowed from the profile's strings at creation) */
 	const char *type;                   /* "inuse_space", ... */
 	bool diff;                          /* some source is a base */
+	bool one_process;                   /* of a diff: both sides are moments of one process */
 	bool has_error;                     /* rate known and the column is a heap metric: amounts carry variance */
 	struct entry *entries;       size_t n_entries, entries_capacity;
 	struct view_row *rows;       size_t n_rows, rows_capacity;    /* after focus/ignore/tag filters */

@@ -23,6 +23,7 @@ struct view_private {
 	struct index entry_index;
 	bool keep_allocator;
 	bool has_focus, has_ignore, has_removed, has_show_from;
+	uint32_t *thread_key;       /* per label set: string that tells threads apart, 0 for none */
 	uint32_t *thread_entry;     /* BY_THREAD: per label set */
 	/* of the last view_stack */
 	uint32_t *entries, *locations, *slots;

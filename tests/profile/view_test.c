@@ -205,6 +205,32 @@ static void diff_shows_growth_across_restarts(void **state)
 		}
 }
 
+/* The same thread of another process has another number: pairs go by name, or not by thread at all. */
+static void threads_of_two_processes_pair_by_name(void **state)
+{
+	(void)state;
+	struct build a = build_begin(65536, false, 0), b = build_begin(65536, false, 0x55000);
+	build_sample(&a, "malloc;work;main", "t2 worker 3", 0, 100, 6400, 0, 0);
+	build_sample(&a, "malloc;rest;main", "t4", 0, 100, 6400, 0, 0);
+	build_sample(&b, "malloc;work;main", "t3 worker 3", 0, 200, 12800, 0, 0);
+	build_sample(&b, "malloc;rest;main", "t5", 0, 200, 12800, 0, 0);
+	struct profile *p = build_end(&a), *q = build_end(&b), *d;
+	assert_int_equal(profile_diff(p, q, &d, NULL), 0);
+	struct view *v = view_of(d, (struct view_options){ DEFAULTS });
+	assert_true(!v->one_process && v->n_rows == 2);
+	for (size_t i = 0; i < 2; i++)
+		assert_true(amount_change(&v->rows[i].amount) == 6400);
+	view_free(v);
+	v = view_of(d, (struct view_options){ DEFAULTS, .by = BY_THREAD });
+	struct amount worker = flat_of(v, "worker 3", NULL);
+	assert_true(worker.base == 6400 && worker.now == 12800);
+	assert_true(flat_of(v, "t4", NULL).base == 6400 && flat_of(v, "t5", NULL).now == 12800);
+	view_free(v);
+	profile_free(p);
+	profile_free(q);
+	profile_free(d);
+}
+
 static void merge_keeps_equal_offsets_apart_and_refuses_one_process(void **state)
 {
 	(void)state;
@@ -295,6 +321,7 @@ int main(void)
 		cmocka_unit_test(filters_mean_what_pprof_means),
 		cmocka_unit_test(tree_links_biggest_first),
 		cmocka_unit_test(diff_shows_growth_across_restarts),
+		cmocka_unit_test(threads_of_two_processes_pair_by_name),
 		cmocka_unit_test(merge_keeps_equal_offsets_apart_and_refuses_one_process),
 		cmocka_unit_test(allocator_names_of_any_prefix),
 		cmocka_unit_test(trimming_for_good_changes_stacks),
