@@ -101,7 +101,7 @@ struct maps;
 struct maps *maps_new(void);
 void maps_free(struct maps *m);
 int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n, struct error *err);
-/* One was seen that the kernel lists behind all files: [stack], [vdso], [vsyscall]. */
+/* One was seen that the kernel lists behind all files: [stack], [vsyscall]. */
 bool maps_ended(const struct maps *m);
 /* Before maps_finish. E_TRUNCATED when the list ends too early: an address lies behind the last mapping, and it hasn't ended. */
 int maps_check_end(const struct maps *m, const char *name, const uint64_t *addresses, size_t n,

@@ -9,14 +9,13 @@
 #include "format/format.h"
 #include "format/lines.h"
 
-#define FRAMES_CACHE_BITS 14
+#define FRAMES_CACHE_BITS 15
 
 struct frames {
 	uint64_t *addresses;        size_t n, capacity;           /* distinct ones */
 	uint32_t *stack;            size_t stack_n, stack_capacity;   /* numbers of the stack last read, leaf first */
 	struct index index;
-	/* The number of an address seen lately, by the address's hash. */
-	struct { uint64_t address; uint32_t number; bool used; } *cache;
+	uint32_t *cache;            /* numbers + 1 of addresses seen lately, by the address's hash */
 	size_t limit_bytes;
 	uint32_t depth;             /* most frames of a stack */
 };

@@ -238,21 +238,80 @@ static int read_all(struct gperf *g, struct lines *l, const struct read_limits *
 
 /* --- samples -------------------------------------------------------------- */
 
-/* Unsamples one pair of counts; the block size they share, or 0. */
-static uint64_t scale(const struct gperf *g, uint64_t objects, uint64_t bytes, int64_t *ret)
+/*
+ * tcmalloc writes one line for each block it sampled. Lines of one stack and block size become one sample, added up
+ * after unsampling and before rounding: rounding each would lose up to half a block a line.
+ */
+struct scaled_line {
+	uint64_t block_size;
+	uint32_t stack;
+	double values[4];           /* accumulated objects, bytes, objects and bytes in use */
+};
+
+static struct scaled_line scale(const struct gperf *g, const struct gperf_line *line)
 {
-	double n = (double)objects, b = (double)bytes;
-	double k = estimate_scale(n, b, g->rate);
-	ret[0] = g->rate <= 1 ? (int64_t)objects : llround(n * k);
-	ret[1] = g->rate <= 1 ? (int64_t)bytes : llround(b * k);
-	return estimate_block_size(objects, bytes, g->rate, false, NULL, NULL);
+	const struct counts *c = &line->counts;
+	double n = (double)c->objects, b = (double)c->bytes;
+	double an = (double)c->accum_objects, ab = (double)c->accum_bytes;
+	double k = estimate_scale(n, b, g->rate), accum_k = estimate_scale(an, ab, g->rate);
+	struct scaled_line s = { .stack = line->stack, .values = { an * accum_k, ab * accum_k, n * k, b * k } };
+	uint64_t size = estimate_block_size(c->objects, c->bytes, g->rate, false, NULL, NULL);
+	uint64_t gone_size = estimate_block_size(c->accum_objects, c->accum_bytes, g->rate, false, NULL, NULL);
+	if (c->objects == 0)
+		s.block_size = gone_size;
+	else if (!g->accum || c->accum_objects == 0 || size == gone_size)
+		s.block_size = size;
+	return s;
 }
 
-static void add_samples(struct gperf *g)
+static int by_stack(const void *x, const void *y)
+{
+	const struct scaled_line *a = x, *b = y;
+	if (a->stack != b->stack)
+		return a->stack < b->stack ? -1 : 1;
+	return a->block_size < b->block_size ? -1 : a->block_size > b->block_size;
+}
+
+static void add_sample(struct gperf *g, uint32_t source, const struct scaled_line *s)
+{
+	int64_t values[4], any = 0;
+	size_t first = g->accum ? 0 : 2;
+	for (size_t i = first; i < 4; i++)
+		any |= values[i] = llround(s->values[i]);
+	if (any)
+		profile_add_sample(g->profile, s->stack, profile_intern_heap_labels(g->profile, 0, s->block_size),
+		                   source, values + first);
+}
+
+static int add_samples(struct gperf *g, uint32_t source, struct error *err)
+{
+	if (g->n_lines == 0)
+		return E_OK;
+	struct scaled_line *scaled = malloc(memory_product(g->n_lines, sizeof(*scaled)));
+	if (!scaled)
+		return error_nomem(err, "the samples");
+	for (size_t i = 0; i < g->n_lines; i++)
+		scaled[i] = scale(g, &g->lines[i]);
+	qsort(scaled, g->n_lines, sizeof(*scaled), by_stack);
+	struct scaled_line sum = scaled[0];
+	for (size_t i = 1; i < g->n_lines; i++) {
+		if (by_stack(&sum, &scaled[i]) == 0) {
+			for (size_t v = 0; v < 4; v++)
+				sum.values[v] += scaled[i].values[v];
+		} else {
+			add_sample(g, source, &sum);
+			sum = scaled[i];
+		}
+	}
+	add_sample(g, source, &sum);
+	free(scaled);
+	return E_OK;
+}
+
+static uint32_t add_source(struct gperf *g)
 {
 	struct profile *p = g->profile;
 	bool sampled = g->rate > 1;
-	profile_add_heap_types(p, g->accum);
 	struct source source = {
 		.name = profile_cstring(p, g->name),
 		.rate = g->rate,
@@ -264,20 +323,7 @@ static void add_samples(struct gperf *g)
 	p->period_type = profile_cstring(p, "space");
 	p->period_unit = profile_cstring(p, "bytes");
 	p->period = (int64_t)g->rate;
-	uint32_t id = profile_add_source(p, &source);
-	for (size_t i = 0; i < g->n_lines; i++) {
-		const struct counts *c = &g->lines[i].counts;
-		int64_t values[4];
-		uint64_t gone_size = scale(g, c->accum_objects, c->accum_bytes, values);
-		uint64_t size = scale(g, c->objects, c->bytes, values + 2);
-		if (c->objects == 0)
-			size = gone_size;
-		else if (g->accum && c->accum_objects > 0 && size != gone_size)
-			size = 0;
-		const int64_t *used = g->accum ? values : values + 2;
-		if (c->objects || c->bytes || (g->accum && (c->accum_objects || c->accum_bytes)))
-			profile_add_sample(p, g->lines[i].stack, profile_intern_heap_labels(p, 0, size), id, used);
-	}
+	return profile_add_source(p, &source);
 }
 
 static void warn(const struct gperf *g, struct read_report *report)
@@ -304,7 +350,10 @@ static int build(struct gperf *g, struct read_report *report, struct error *err)
 	if (rc == E_OK)
 		rc = frames_locate(&g->frames, g->maps, p, err);
 	if (rc == E_OK) {
-		add_samples(g);
+		profile_add_heap_types(p, g->accum);
+		rc = add_samples(g, add_source(g), err);
+	}
+	if (rc == E_OK) {
 		warn(g, report);
 		rc = profile_finish(p, err);
 	}

@@ -173,7 +173,9 @@ static bool judge_raw(const struct dump *d, enum verdict *ret)
 		*ret = middle ? VERDICT_CUT : VERDICT_WHOLE;
 		return true;
 	}
-	bool may_be_raw = d->rate <= 1 || (d->n_bent == 0 && threads_add_up && (busy_threads(d) > 1 || d->eights));
+	/* The cut may have left the last stack with some of its threads. */
+	bool adds_up = d->n_bent == d->last_bent && threads_add_up;
+	bool may_be_raw = d->rate <= 1 || (adds_up && (busy_threads(d) > 1 || d->eights));
 	if (may_be_raw && header_has_more(d)) {
 		*ret = VERDICT_CUT;
 		return true;

@@ -143,30 +143,6 @@ static unsigned hex_digit(char c)
 	return letter < 6 ? letter + 10 : 99;
 }
 
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/*
- * Eight lower-case hex digits at once: the nibble of each byte, checked by making the
- * character again from it, then the nibbles pushed together.
- */
-static bool eight_digits(const char *p, uint32_t *ret_value)
-{
-	uint64_t x;
-	memcpy(&x, p, sizeof(x));
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-	x = __builtin_bswap64(x);
-#endif
-	uint64_t v = (x & EACH(0x0f)) + (x >> 6 & EACH(0x01)) * 9;
-	uint64_t letters = (v + EACH(0x06)) >> 4 & EACH(0x01);
-	uint64_t again = v + EACH('0') + letters * ('a' - 10 - '0');
-	if ((v & EACH(0xf0)) | (again ^ x))
-		return false;
-	v = (v << 4 | v >> 8) & UINT64_C(0x00ff00ff00ff00ff);
-	v = (v << 8 | v >> 16) & UINT64_C(0x0000ffff0000ffff);
-	*ret_value = (uint32_t)(v << 16 | v >> 32);
-	return true;
-}
-
 bool lines_hex(const char **at, const char *end, uint64_t *ret_value)
 {
 	const char *p = *at;
@@ -174,11 +150,6 @@ bool lines_hex(const char **at, const char *end, uint64_t *ret_value)
 		p += 2;
 	const char *first = p;
 	uint64_t value = 0;
-	uint32_t eight;
-	if (end - p >= 8 && eight_digits(p, &eight)) {
-		value = eight;
-		p += 8;
-	}
 	for (unsigned digit; p < end && (digit = hex_digit(*p)) < 16; p++) {
 		if (value >> 60)
 			return false;

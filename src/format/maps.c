@@ -170,8 +170,7 @@ int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n,
 		return error_set(err, E_LIMIT, "more than %zu mappings, or no memory for them", m->n);
 	mapping.file = path_string(p, path, path_n);
 	const char *file = profile_text(p, mapping.file);
-	m->ended |= *file == '[' &&
-	            (!strcmp(file, "[stack]") || !strcmp(file, "[vdso]") || !strcmp(file, "[vsyscall]"));
+	m->ended |= *file == '[' && (!strcmp(file, "[stack]") || !strcmp(file, "[vsyscall]"));
 	*e = (struct range){ .mapping = mapping, .order = (uint32_t)(m->n - 1), .index = PROFILE_NONE };
 	return 1;
 }
