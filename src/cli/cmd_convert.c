@@ -72,7 +72,7 @@ static int to_pprof(const struct convert_settings *s, struct profile *p, struct 
 {
 	struct symbol_options o = load_symbol_options(&s->load);
 	int failed = symbol_build_ids(p, &o, warnings, err);
-	if (!failed)
+	if (!failed && !s->raw)
 		failed = load_symbols(&s->load, p, warnings, err);
 	if (!failed && !s->view.show_allocator)
 		failed = profile_trim_allocator(p, err);
@@ -181,7 +181,7 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 static const struct option_spec own_options[] = {
 	{ "to", 0, false, OPTION_CHOICE, "pprof|folded|json|csv|callgrind|speedscope|dot|svg",
 	  "the format (default: what the suffix of -o says, else pprof)", offsetof(struct convert_settings, to) },
-	{ "raw", 0, false, OPTION_ON, NULL, "without names: same as --symbols none",
+	{ "raw", 0, false, OPTION_ON, NULL, "without names; pprof then holds bare addresses and build ids, to be named later",
 	  offsetof(struct convert_settings, raw) },
 	{ "title", 0, false, OPTION_TEXT, "TEXT", "headline, where the format has one",
 	  offsetof(struct convert_settings, title) },

@@ -220,11 +220,31 @@ static int subtract_base(const struct load_settings *s, char *const *paths, size
 	return 0;
 }
 
+/* "program!0x12ab" is no name but what a writer puts where it knows none. */
+static bool is_placeholder(const struct profile *p, const struct location *l)
+{
+	if (l->n_lines != 1 || l->mapping == PROFILE_NONE || p->lines[l->first_line].line)
+		return false;
+	const struct function *f = &p->functions[p->lines[l->first_line].function];
+	const char *name = profile_text(p, f->name);
+	const char *binary = path_base(profile_text(p, p->mappings[l->mapping].file));
+	size_t n = strlen(binary);
+	return strncmp(name, binary, n) == 0 && strncmp(name + n, "!0x", 3) == 0;
+}
+
+static void forget_placeholders(struct profile *p)
+{
+	for (size_t i = 0; i < p->n_locations; i++)
+		if (is_placeholder(p, &p->locations[i]))
+			p->locations[i].n_lines = 0;
+}
+
 int load_symbols(const struct load_settings *s, struct profile *p, struct buf *warnings,
                  struct error *err)
 {
 	struct symbol_options o = load_symbol_options(s);
 	progress_phase("finding names", 0);
+	forget_placeholders(p);
 	return symbol_profile(p, &o, warnings, err);
 }
 

@@ -62,6 +62,7 @@ int write_whole(const char *path, const struct buf *text, struct error *err)
 		return error_set(err, E_LIMIT, "the output is larger than %zu bytes or than memory: filter or "
 		                 "shorten it", text->max);
 	progress_stop();
+	output_catch_signals();
 	int failed = output_open(&o, path, err);
 	if (failed)
 		return failed;

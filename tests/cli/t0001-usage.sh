@@ -1,0 +1,50 @@
+#!/bin/bash
+# Commands, options, help, exit statuses.
+. "$(dirname "$0")/lib.sh"
+
+misused "no command" "command is missing" heapgauge
+misused "an unknown command, near one" "unknown command 'tpo': did you mean 'top'" heapgauge tpo
+misused "the beginning of one" "did you mean 'convert'" heapgauge conv
+misused "an unknown command, near none" "unknown command 'qqqqqqqq'$" heapgauge qqqqqqqq
+misused "no profile" "top needs PROFILE" heapgauge top
+misused "peek without profile" "peek needs RE PROFILE" heapgauge peek RE
+misused "diff with one" "diff needs BASE PROFILE" heapgauge diff a
+misused "an unknown option" "'--sotr': did you mean '--sort'" heapgauge top --sotr cum x
+misused "an ambiguous option" "ambiguous option '--show'?|ambiguous option '--sho'" heapgauge top --sho x
+misused "an unknown letter" "unknown option '-x'" heapgauge top -x
+misused "a missing value" "--sort needs a value: flat.cum" heapgauge top --sort
+misused "a value that is not one of the words" "--sort takes one of flat.cum, not 'up'" heapgauge top --sort up x
+misused "a number that is none" "--count takes a number .*not '-1'" heapgauge top -n -1 x
+misused "a number past its range" "--count takes a number" heapgauge top -n 4294967296 x
+misused "a part that is none" "--min takes a part of the whole" heapgauge tree --min 1.5 x
+misused "a flag with a value" "--json takes no value" heapgauge top --json=yes x
+misused "help on nothing known" "unknown command 'tip': did you mean 'top'" heapgauge help tip
+misused "too many operands" "takes \[COMMAND\]: 'x' is too much" heapgauge help top x
+misused "standard input twice" "only once" heapgauge diff - -
+misused "run without command" "run needs" heapgauge run
+misused "run with a rate that is no power of two" "powers of two" heapgauge run --rate 3 -- true
+misused "an escape sequence in a wrong command" "unknown command '.x1b\[31m" heapgauge $'\e[31mred'
+
+runs 0 "help" heapgauge help
+cp out help
+runs 0 "--help" heapgauge --help
+cmp -s out help
+ok $? "--help says the same"
+for command in top tree peek traces diff flame convert run help version; do
+	like "help lists $command" help "^  $command  *[a-zA-Z]"
+	runs 0 "help $command" heapgauge help "$command"
+	cp out page
+	like "help $command begins with its usage" page "^Usage: heapgauge $command( |$)"
+	[ "$(wc -L <page)" -le 100 ]
+	ok $? "help $command is no wider than 100 columns"
+	runs 0 "$command --help" heapgauge "$command" --help
+	cmp -s out page
+	ok $? "$command --help says the same"
+done
+runs 0 "version" heapgauge version
+like "version is one line" out '^heapgauge [0-9]+\.[0-9]+\.[0-9]+$'
+runs 0 "--version" heapgauge --version
+
+heapgauge help >/dev/full 2>err
+is "a full standard output is an error" "$? $(wc -l <err)" "1 1"
+done_testing
