@@ -70,6 +70,11 @@ static int counted_fill(struct stream *s, void *to, size_t room, size_t *ret_n, 
 	return failed;
 }
 
+static int64_t nanos(struct timespec t)
+{
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
 static void fill_source(struct profile *p, const char *path, const struct stat *st)
 {
 	struct dump_name name;
@@ -81,7 +86,30 @@ static void fill_source(struct profile *p, const char *path, const struct stat *
 		if (named && !s->pid && p->n_sources == 1)
 			s->pid = name.pid;
 		if (!s->time_nanos && st && S_ISREG(st->st_mode))
-			s->time_nanos = st->st_mtim.tv_sec * 1000000000LL + st->st_mtim.tv_nsec;
+			s->time_nanos = nanos(st->st_mtim);
+	}
+}
+
+/*
+ * A dump has no build ids. A binary that is younger than the profile may be another one than ran then, and
+ * the names wrong though its segments fit.
+ */
+static void warn_changed_binaries(const struct load_settings *s, const struct profile *p,
+                                  struct buf *warnings)
+{
+	int64_t taken = p->n_sources == 1 ? p->sources[0].time_nanos : 0;
+	if (!taken || s->symbols == SYMBOL_NONE)
+		return;
+	for (size_t i = 0; i < p->n_mappings; i++) {
+		const struct mapping *m = &p->mappings[i];
+		const char *path = profile_text(p, m->file);
+		bool given = (i == 0 && s->binary) || (i > 0 && m->file == p->mappings[i - 1].file);
+		struct stat st;
+		if (!m->executable || m->build_id || given || *path != '/' || stat(path, &st) < 0 ||
+		    nanos(st.st_mtim) <= taken)
+			continue;
+		buf_printf(warnings, "%s was changed after the profile was taken: if it is another build now, its names "
+		           "are wrong (the old one can be given with --binary or --symbol-path)\n", path);
 	}
 }
 
@@ -116,6 +144,7 @@ int load_one(const struct load_settings *s, const char *path, struct buf *warnin
 	failed = format_read(&counted, &limits, &report, &p, err);
 	if (!failed) {
 		fill_source(p, path, have_stat ? &st : NULL);
+		warn_changed_binaries(s, p, warnings);
 		if (report.warnings.len)
 			buf_add(warnings, report.warnings.data, report.warnings.len);
 	}

@@ -70,6 +70,11 @@ runs 0 "the binary is gone" heapgauge top "$dumped"
 like "the binary is gone: a warning names it" err "^heapgauge: warning: .*program"
 like "the binary is gone: frames by offset" out "program!0x"
 cp "$GROW_GLIBC" program
+runs 0 "the binary was rebuilt" heapgauge top "$dumped"
+like "the binary was rebuilt: a warning, even when its segments fit" err "^heapgauge: warning: .*program was changed after"
+rm program
+cp "$(readlink -f /bin/sh)" program
+touch -d '2020-01-01' program
 runs 0 "the binary was replaced" heapgauge top "$dumped"
 like "the binary was replaced: a warning names it" err "^heapgauge: warning: .*program"
 unlike "the binary was replaced: no names from the wrong one" out "grow_here|stay_here"
