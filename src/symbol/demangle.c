@@ -4,7 +4,7 @@
  *
  * Names are input of strangers. libiberty refuses names past 1,024 characters unless its
  * recursion limit is lifted, and real C++ has longer ones, so the limit is lifted up to
- * MANGLED_MAX: that bounds the stack it takes (measured: under 3 MiB). A short name can also
+ * MANGLED_MAX: that bounds the stack it takes (measured: under 1 MiB). A short name can also
  * expand without end through substitutions; past PLAIN_MAX we jump out of the callback, which
  * the C++ demangler permits because it allocates nothing on the heap.
  */

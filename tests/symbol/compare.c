@@ -1,13 +1,14 @@
 /*
- * Asks us and llvm-symbolizer about the same addresses of a binary and counts where the answers
+ * Asks us and a reference about the same addresses of a binary and counts where the answers
  * differ, by kind. Addresses are drawn at random from the executable segments (or from function
  * symbols only, or given on standard input).
  *
- *   compare [options] LLVM-SYMBOLIZER BINARY
+ *   compare [options] REFERENCE BINARY    (llvm-symbolizer, or with -a addr2line)
  *     -n N          addresses (2000)         -s SEED
  *     -d DIR        search directory for us (and --debug-file-directory for the reference)
  *     -t            symbol tables only       -v    show each difference
  *     -p            print our answers instead of comparing (no reference; BINARY only)
+ *     -a            the reference is binutils' addr2line
  *     -q            only the time it takes   -i    addresses (hex) from standard input
  *
  * Prints one line of counts: addresses frames chains names lines neighbours aliases missed
@@ -43,7 +44,7 @@ struct settings {
 	size_t n;
 	uint64_t seed;
 	const char *search[2];
-	bool table, verbose, print, quiet, from_stdin;
+	bool table, verbose, print, quiet, from_stdin, addr2line;
 	const char *reference, *binary;
 };
 
@@ -126,6 +127,8 @@ static FILE *ask_reference(const struct settings *s, const struct elf_file *f,
 		         s->search[0] ? s->search[0] : "/usr/lib/debug");
 		dup2(fileno(in), 0);
 		dup2(fileno(out), 1);
+		if (s->addr2line)
+			execlp(s->reference, s->reference, "-a", "-f", "-i", "-e", s->binary, (char *)NULL);
 		execlp(s->reference, s->reference, "--obj", s->binary, "--inlines", "--no-demangle",
 		       directory, (char *)NULL);
 		_exit(127);
@@ -138,35 +141,59 @@ static FILE *ask_reference(const struct settings *s, const struct elf_file *f,
 	return out;
 }
 
-/* The frames of one answer: pairs of lines up to an empty one. */
-static size_t read_answer(FILE *in, struct reference_frame *frames, size_t max)
+/* A line without its end, and without what addr2line puts behind (" (discriminator 3)"); false at the end. */
+static bool read_line(FILE *in, char **line, size_t *room)
 {
+	ssize_t got = getline(line, room, in);
+	if (got <= 0)
+		return false;
+	(*line)[strcspn(*line, "\n")] = '\0';
+	char *note = strstr(*line, " (discriminator ");
+	if (note)
+		*note = '\0';
+	return true;
+}
+
+/* "FILE:LINE" or "FILE:LINE:COLUMN". */
+static void split_place(char *place, bool has_column, struct reference_frame *ret)
+{
+	uint64_t value = 0;
+	char *column = has_column ? strrchr(place, ':') : NULL;
+	if (column)
+		*column = '\0';
+	char *number = strrchr(place, ':');
+	if (number) {
+		*number = '\0';
+		if (!text_parse_u64(number + 1, strlen(number + 1), 10, &value))
+			value = 0;
+	}
+	ret->line = (uint32_t)value;
+	ret->file = strdup(place);
+}
+
+/*
+ * The frames of one answer: pairs of lines up to an empty one. addr2line writes the address before them instead, so
+ * the next answer's must be kept.
+ */
+static size_t read_answer(const struct settings *s, FILE *in, struct reference_frame *frames, size_t max)
+{
+	static bool begun;
 	char *line = NULL;
 	size_t room = 0, n = 0;
-	for (;;) {
-		ssize_t got = getline(&line, &room, in);
-		if (got <= 1)
+	while (read_line(in, &line, &room)) {
+		if (!*line || !strncmp(line, "0x", 2)) {
+			bool first = s->addr2line && !begun;
+			begun = true;
+			if (first)
+				continue;
 			break;
-		line[got - 1] = '\0';
+		}
 		if (n == max)
 			fail("too many frames");
 		frames[n].function = strdup(line);
-		got = getline(&line, &room, in);
-		if (got <= 1)
+		if (!read_line(in, &line, &room))
 			fail("reference's output");
-		line[got - 1] = '\0';
-		frames[n].line = 0;
-		char *column = strrchr(line, ':');
-		if (column)
-			*column = '\0';
-		char *number = strrchr(line, ':');
-		uint64_t value = 0;
-		if (number && text_parse_u64(number + 1, strlen(number + 1), 10, &value)) {
-			*number = '\0';
-			frames[n].line = (uint32_t)value;
-		}
-		frames[n].file = strdup(line);
-		n++;
+		split_place(line, !s->addr2line, &frames[n++]);
 	}
 	free(line);
 	return n;
@@ -217,7 +244,9 @@ static bool same_name(const struct symbol_frame *ours, const char *theirs)
 	size_t stem = strcspn(theirs, ".");
 	if (strlen(linkage) == stem && !strncmp(linkage, theirs, stem))
 		return true;                    /* foo.cold */
-	if (ours->system_name && strncmp(ours->system_name, "__GI_", 5))
+	/* What the reference has a linker's name for must have been equal. */
+	bool mangled = !strncmp(theirs, "_Z", 2) || !strncmp(theirs, "_R", 2);
+	if (mangled && ours->system_name && strncmp(ours->system_name, "__GI_", 5))
 		return false;
 	/* Without a linkage name the reference says the bare name, or takes the symbol table's. */
 	struct buf plain;
@@ -275,7 +304,8 @@ static bool is_alias(const struct elf_file *f, const char *name, uint64_t addres
 		Elf_Data *data = elf_getdata(scn, NULL);
 		GElf_Sym s;
 		for (int i = 0; data && gelf_getsym(data, i, &s); i++) {
-			if (address < s.st_value || address - s.st_value >= s.st_size)
+			unsigned type = GELF_ST_TYPE(s.st_info);
+			if (type == STT_OBJECT || type == STT_TLS || address < s.st_value || address - s.st_value >= s.st_size)
 				continue;
 			const char *have = elf_strptr(f->elf, h.sh_link, s.st_name);
 			if (have && !strcmp(have, name))
@@ -297,6 +327,10 @@ static const char *judge(const struct elf_file *f, uint64_t address, const struc
 		return missed ? "missed" : they_know ? "neighbour" : NULL;
 	}
 	c->frames += n;
+	if (n == 1 && !ours[0].function && they_know && !is_alias(f, theirs[0].function, address)) {
+		c->neighbours++;                /* padding: it has a line, but no function */
+		return "neighbour";
+	}
 	if (n != n_theirs) {
 		c->chains++;
 		return "chain";
@@ -324,8 +358,8 @@ static void compare(const struct settings *s, const struct elf_file *f, const ui
 	struct counts c = { .addresses = n };
 	FILE *out = ask_reference(s, f, offsets, n);
 	for (size_t i = 0; i < n; i++) {
-		size_t n_theirs = read_answer(out, theirs, MAX);
-		const struct symbol_frame *ours = a->frames + a->answers[i].first;
+		size_t n_theirs = read_answer(s, out, theirs, MAX);
+		const struct symbol_frame *ours = a->answers[i].n ? a->frames + a->answers[i].first : NULL;
 		uint64_t address = 0;
 		elf_file_address(f, offsets[i], &address);
 		const char *kind = judge(f, address, ours, a->answers[i].n, theirs, n_theirs, &c);
@@ -351,7 +385,7 @@ static double now(void)
 static void parse(struct settings *s, int argc, char **argv)
 {
 	uint64_t value;
-	for (int c; (c = getopt(argc, argv, "n:s:d:tvpqi")) >= 0;) {
+	for (int c; (c = getopt(argc, argv, "n:s:d:tvpqia")) >= 0;) {
 		switch (c) {
 		case 'n':
 			if (!text_parse_u64(optarg, strlen(optarg), 10, &value))
@@ -367,6 +401,7 @@ static void parse(struct settings *s, int argc, char **argv)
 		case 'v': s->verbose = true; break;
 		case 'p': s->print = true; break;
 		case 'q': s->quiet = true; break;
+		case 'a': s->addr2line = true; break;
 		case 'i': s->from_stdin = true; break;
 		default: exit(2);
 		}

@@ -221,8 +221,8 @@ static void inlined_calls_come_innermost_first(void **state)
 	size_t chains = 0;
 	for (uint64_t at = start; at < start + 200; at++) {
 		assert_int_equal(symbol_resolve(fixture("whole"), "", &at, 1, SYMBOL_FULL, NULL, &a, NULL), 0);
-		const struct symbol_frame *f = a.frames + a.answers[0].first;
-		if (a.answers[0].n == 3 && !strcmp(f[2].function, "descend")) {
+		const struct symbol_frame *f = a.answers[0].n == 3 ? a.frames + a.answers[0].first : NULL;
+		if (f && !strcmp(f[2].function, "descend")) {
 			assert_string_equal(f[0].function, "twice");
 			assert_string_equal(f[1].function, "fourfold");
 			assert_int_equal(f[1].line, 18);
@@ -313,7 +313,7 @@ static void long_and_hostile_names_are_bounded(void **state)
 		           "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i]);
 	symbol_demangle(name.data, &b);
 	assert_string_equal(b.data, name.data);
-	/* Deep recursion, and length without end. */
+	/* Nesting that libiberty gives up on (after recursing some way), and length without end. */
 	buf_reset(&name);
 	buf_reset(&b);
 	buf_adds(&name, "_Z1f");
@@ -321,7 +321,7 @@ static void long_and_hostile_names_are_bounded(void **state)
 		buf_addc(&name, 'P');
 	buf_addc(&name, 'i');
 	symbol_demangle(name.data, &b);
-	assert_true(b.len > 4000 && b.data[0] == 'f');
+	assert_string_equal(b.data, name.data);
 	while (name.len < 200000)
 		buf_addc(&name, 'P');
 	buf_reset(&b);

@@ -1,0 +1,159 @@
+#!/bin/bash
+# references.sh SYMBOL-COMPARE PROGRAMS [full]: our answers next to llvm-symbolizer's and addr2line's, for thousands of
+# random addresses of programs compiled in many ways, and of whatever stripped libraries are installed.
+#
+# Where they differ and why we don't follow:
+#   neighbours  llvm-symbolizer gives PLT stubs to _init, both give padding to the function before it
+#   aliases     llvm-symbolizer replaces DWARF's name by another symbol of the same code
+#   addr2line   puts the symbol's name on the innermost inlined frame when DWARF has no linkage name; loses inlined
+#               frames of clang's DWARF 5; sometimes takes the unit's file for a header's line (shapes.cc:523: it
+#               has no such line)
+set -u
+compare=$1 programs=$2 full=${3:-}
+llvm=$(command -v llvm-symbolizer-14 || command -v llvm-symbolizer)
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+count=0
+
+report() { # STATUS NAME [NOTE]
+	count=$((count + 1))
+	if [ "$1" = 0 ]; then echo "ok $count - $2"; else
+		echo "not ok $count - $2"
+		[ $# -gt 2 ] && echo "# $3"
+	fi
+}
+
+skip() {
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP $2"
+}
+
+value() { # NAME LINE
+	echo "$2" | sed -n "s/.*\b$1 \([0-9]*\).*/\1/p"
+}
+
+# Nothing may differ but what is known, and enough must have been compared.
+agrees() { # NAME LINE LEAST-FRAMES [MOST-NAMES MOST-LINES]
+	local bad=0 kind
+	for kind in chains missed; do
+		[ "$(value $kind "$2")" = 0 ] || bad=1
+	done
+	[ "$(value names "$2")" -le "${4:-0}" ] 2>/dev/null || bad=1
+	[ "$(value lines "$2")" -le "${5:-0}" ] 2>/dev/null || bad=1
+	[ "$(value frames "$2")" -ge "$3" ] 2>/dev/null || bad=1
+	report $bad "$1" "$2"
+}
+
+against_llvm() { # NAME BINARY LEAST-FRAMES [COMPARE OPTIONS]
+	if [ -z "$llvm" ]; then skip "$1: as llvm-symbolizer" "llvm-symbolizer is not installed"; return; fi
+	agrees "$1: as llvm-symbolizer" "$("$compare" -n 4000 "${@:4}" "$llvm" "$2" 2>&1)" "$3"
+}
+
+compile() { # OUT COMMAND...
+	"${@:2}" -o "$folder/$1" 2>"$folder/log" || { report 1 "$1 compiles" "$(head -1 "$folder/log")"; return 1; }
+}
+
+variant() { # NAME LANGUAGE COMPILER FLAGS...
+	local name=$1 source=$programs/shapes.$2 compiler=$3
+	shift 3
+	if ! command -v "$compiler" >/dev/null; then skip "$name" "$compiler is not installed"; return; fi
+	compile "$name" "$compiler" "$@" "$source" || return
+	against_llvm "$name" "$folder/$name" 2500
+	against_addr2line "$name" "$folder/$name"
+}
+
+against_addr2line() { # NAME BINARY
+	command -v addr2line >/dev/null || { skip "$1: as addr2line" "addr2line is not installed"; return; }
+	local line
+	line=$("$compare" -a -n 2000 addr2line "$2" 2>&1)
+	case $1 in
+	cc-clang*-5-O2*)
+		[ "$(value chains "$line")" -gt 100 ]
+		report $? "$1: addr2line loses inlined frames of clang's DWARF 5, we and llvm-symbolizer don't" "$line" ;;
+	cc-*) agrees "$1: as addr2line" "$line" 1200 100 20 ;;
+	*) agrees "$1: as addr2line" "$line" 1200 ;;
+	esac
+}
+
+programs_of() { # VERSION LEVEL [FLAGS]
+	local v=$1 level=$2
+	shift 2
+	variant "c-gcc-$v$level$*" c gcc -g "-gdwarf-$v" "$level" "$@"
+	variant "cc-g++-$v$level$*" cc g++ -g "-gdwarf-$v" "$level" "$@"
+	variant "c-clang-$v$level$*" c clang-14 -g "-gdwarf-$v" "$level" "$@"
+	variant "cc-clang-$v$level$*" cc clang++-14 -g "-gdwarf-$v" "$level" "$@"
+}
+
+programs_of 5 -O2
+if [ "$full" = full ]; then
+	programs_of 4 -O2
+	programs_of 5 -O0
+	programs_of 4 -O0 -no-pie
+	programs_of 5 -O2 -no-pie
+	variant cc-g++-gz cc g++ -g -O2 -gz
+	variant cc-g++-shared cc g++ -g -O2 -fPIC -shared
+	variant cc-g++-sections cc g++ -g -O2 -ffunction-sections -Wl,--gc-sections
+	variant cc-g++-lto cc g++ -g -O2 -flto -no-pie
+	variant cc-clang-lines cc clang++-14 -gmlt -O2 -gdwarf-4
+fi
+
+rust() { # NAME FLAGS...
+	if ! command -v rustc >/dev/null || ! rustc --version >/dev/null 2>&1; then skip "$1" "rustc is not installed"; return; fi
+	compile "$1" rustc -g "${@:2}" "$programs/shapes.rs" || return
+	against_llvm "$1" "$folder/$1" 8000
+	against_addr2line "$1" "$folder/$1"
+}
+rust rust-O -O
+[ "$full" = full ] && rust rust-debug && rust rust-v0 -O -C symbol-mangling-version=v0
+
+# Symbols only: what .symtab says when there is no debug information, and .dynsym when stripped.
+if compile whole g++ -O2 "$programs/shapes.cc"; then
+	against_llvm symtab "$folder/whole" 1000
+fi
+# Every function that nm knows, asked at its beginning, has one of the names nm has for that place.
+against_nm() { # NAME LIBRARY LEAST
+	nm -D -S --defined-only "$2" | awk 'NF == 4 && $3 ~ /^[TtWi]$/ {
+		sub(/@.*/, "", $4); sub(/^0*/, "", $1); print "0x" $1, $4 }' >"$folder/nm"
+	cut -d' ' -f1 "$folder/nm" | "$compare" -t -p -i "$2" >"$folder/ours"
+	local out n bad
+	out=$(awk '
+		FILENAME ~ /nm$/ { known[$0] = 1; n++; next }
+		/^0x/ { at = $1; asked++; next }
+		{
+			sub(/^ */, "")
+			name = $0
+			if (match(name, / \[[^]]+\] /)) name = substr(name, RSTART + 2, RLENGTH - 4)
+			else sub(/ \[\].*/, "", name)
+			if ((at " " name) in known) good++
+			else odd = at " " name
+		}
+		END { print n + 0, n - good, asked - n, odd }' "$folder/nm" "$folder/ours")
+	read -r n bad _ <<<"$out"
+	[ "$n" -ge "$3" ] && [ "$bad" = 0 ]
+	report $? "$1: the names nm -D has ($n functions)" "$out"
+}
+
+for library in libjemalloc.so.2 libc.so.6 libstdc++.so.6 libcrypto.so.3; do
+	path=$(ls /usr/lib/*/$library /lib/*/$library 2>/dev/null | head -1)
+	if [ -z "$path" ]; then skip "$library" "not installed"; continue; fi
+	# Without what would lead to its debug information.
+	objcopy -R .note.gnu.build-id -R .gnu_debuglink "$path" "$folder/stripped.so" 2>/dev/null
+	against_llvm "$library" "$folder/stripped.so" 100 -t
+	against_nm "$library" "$folder/stripped.so" 40
+done
+if command -v redis-server >/dev/null; then
+	cp "$(command -v redis-server)" "$folder/redis"
+	against_llvm "redis-server" "$folder/redis" 1000 -t -d "$folder"
+else
+	skip redis-server "not installed"
+fi
+
+# Where the reference is wrong, so that nobody "fixes" us: an address in .plt is not in _init.
+if [ -n "$llvm" ] && [ -e "$folder/c-gcc-5-O2" ]; then
+	plt=0x$(readelf -SW "$folder/c-gcc-5-O2" | awk '$2 == ".plt" || $3 == ".plt" { for (i = 1; i <= NF; i++) if ($i == "PROGBITS") print $(i + 1) }')
+	theirs=$(echo "$plt" | "$llvm" --obj "$folder/c-gcc-5-O2" | head -1)
+	ours=$(echo "$plt" | "$compare" -p -i "$folder/c-gcc-5-O2" | sed 1d)
+	[ "$theirs" = _init ] && [ -z "$ours" ]
+	report $? "llvm-symbolizer names the PLT _init, we leave it unnamed" "theirs '$theirs', ours '$ours'"
+fi
+echo "1..$count"
