@@ -148,7 +148,7 @@ static void json_body(struct json *j, const struct diff *d)
 		json_row(j, d, d->rank.order[i]);
 	json_close(j, ']');
 	json_close(j, '}');
-	buf_finish(&advice);
+	words_finish_part(&advice, j->out);
 }
 
 int report_diff_json(struct view *v, const struct top_options *o, struct buf *out, struct error *err)

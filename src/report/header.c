@@ -334,7 +334,7 @@ static void add_origin(const struct view *v, const struct report_style *s, struc
 		words_duration((double)only->duration_nanos * 1e-9, out);
 		buf_addc(out, '\n');
 	}
-	buf_finish(&program);
+	words_finish_part(&program, out);
 }
 
 static void add_error(const struct view *v, const struct amount *a, struct buf *out)
@@ -398,7 +398,7 @@ static void add_line(const struct report_style *s, const char *name, struct buf 
 {
 	label(s, name, out);
 	words_paragraph(value->data ? value->data : "", value->len, LABEL_COLUMNS, LABEL_COLUMNS, s->columns, out);
-	buf_reset(value);
+	value->len = 0;
 }
 
 void header_text(const struct view *v, const struct notes *n, const struct report_style *s, struct buf *out)
@@ -422,7 +422,8 @@ void header_text(const struct view *v, const struct notes *n, const struct repor
 		add_line(s, "Note", &value, out);
 	}
 	buf_addc(out, '\n');
-	buf_finish(&value);
+	out->failed = out->failed || n->text.failed;
+	words_finish_part(&value, out);
 }
 
 void report_header(struct view *v, const struct report_style *s, struct buf *out)
@@ -512,4 +513,5 @@ void header_json(const struct view *v, const char *report, const struct notes *n
 	for (size_t at = 0; at < n->text.len; at += strlen(n->text.data + at) + 1)
 		json_cstring(j, NULL, n->text.data + at);
 	json_close(j, ']');
+	j->out->failed = j->out->failed || n->text.failed;
 }

@@ -106,6 +106,7 @@ static int count_edges(struct peek *p, struct error *err)
 	for (uint32_t r = 0; ok && r < p->v->n_rows; r++) {
 		const uint32_t *entries;
 		size_t n = view_stack(p->v, &p->v->rows[r], &entries);
+		ok = entries != NULL;
 		for (size_t i = 0; ok && i < n; i++) {
 			if (!p->matches[entries[i]])
 				continue;

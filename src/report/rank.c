@@ -196,7 +196,7 @@ void rank_advice_text(const struct view *v, const struct view_totals *totals, en
 		buf_addc(out, '\n');
 		words_paragraph(text.data, text.len, 0, 0, s->columns, out);
 	}
-	buf_finish(&text);
+	words_finish_part(&text, out);
 }
 
 void rank_json_verdict(struct json *j, const struct view *v, const struct entry_total *e)

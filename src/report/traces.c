@@ -262,23 +262,23 @@ static void add_frames(const struct traces *t, const struct trace *trace, const 
 	size_t n = view_stack(t->v, &row, &entries);
 	struct buf name;
 	buf_init(&name, 1 << 26);
-	if (n == 0)
+	if (!entries)
+		out->failed = true;
+	else if (n == 0)
 		buf_adds(out, "      (no frame)\n");
 	for (size_t i = 0, run; i < n; i += run) {
 		for (run = 1; i + run < n && entries[i + run] == entries[i];)
 			run++;
-		buf_reset(&name);
+		name.len = 0;
 		words_entry(t->v, entries[i], &name);
 		if (run > 1)
 			buf_printf(&name, " (%zu times in a row)", run);
 		buf_adds(out, "      ");
 		table_add_cut(out, name.data ? name.data : "", name.len, 0, s->columns > 6 ? s->columns - 6 : 0);
 		buf_addc(out, '\n');
-		if (name.failed)
-			out->failed = true;
 	}
 	buf_addc(out, '\n');
-	buf_finish(&name);
+	words_finish_part(&name, out);
 }
 
 static void add_rest(const struct traces *t, struct buf *out)
@@ -364,6 +364,8 @@ static void json_trace(struct json *j, const struct traces *t, const struct trac
 	const uint32_t *entries;
 	struct view_row row = { .stack = trace->stack, .labels = trace->labels };
 	size_t n = view_stack(t->v, &row, &entries);
+	if (!entries)
+		j->out->failed = true;
 	json_open(j, "frames", '[');
 	for (size_t i = 0; i < n; i++) {
 		json_open(j, NULL, '{');

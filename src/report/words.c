@@ -261,7 +261,7 @@ static void add_address(const struct view *v, const struct entry *e, struct buf 
 		text_add_terminal(out, place.data, place.len);
 		buf_addc(out, ' ');
 	}
-	buf_finish(&place);
+	words_finish_part(&place, out);
 }
 
 void words_entry(const struct view *v, uint32_t entry, struct buf *out)

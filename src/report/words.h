@@ -13,6 +13,13 @@
 void words_amount(const struct view *v, double value, struct buf *out);
 /* The same with its sign: "+12.3 MiB", "-3", and "0 B" for none. */
 void words_change(const struct view *v, double change, struct buf *out);
+/* A part that could not be written makes the whole a failure: nothing is left out silently. */
+static inline void words_finish_part(struct buf *part, struct buf *out)
+{
+	out->failed = out->failed || part->failed;
+	buf_finish(part);
+}
+
 /* What a report shows of an amount: now, or in a diff the signed change. */
 void words_value(const struct view *v, const struct amount *a, struct buf *out);
 
