@@ -183,36 +183,50 @@ static bool judge_raw(const struct dump *d, enum verdict *ret)
 	return false;
 }
 
+/* One pair of columns that the sums could not settle: E_TRUNCATED if more than a hundredth may be missing. */
+static int doubt(const struct dump *d, double loss, uint64_t objects, uint64_t bytes, struct read_report *report,
+                 struct error *err)
+{
+	double all = (double)bytes * estimate_scale((double)objects, (double)bytes, d->rate);
+	double percent = 100 * loss / all;
+	if (percent > 1)
+		return error_set(err, E_TRUNCATED, "%s: the dump has no MAPPED_LIBRARIES, so its end may be missing, and its sums are too coarse "
+		                 "to tell (%.1f%%, %.0f KiB)", d->name, percent, loss / 1024);
+	if (report)
+		buf_printf(&report->warnings, "%s: no MAPPED_LIBRARIES, so its end may be missing: up to %.2f%%, %.0f KiB\n",
+		           d->name, percent, loss / 1024);
+	return E_OK;
+}
+
+static int check_spans(struct dump *d, struct read_report *report, enum verdict *ret, struct error *err)
+{
+	const struct counts *h = &d->header;
+	enum verdict inuse, accum = VERDICT_WHOLE;
+	double loss, accum_loss = 0;
+	int rc = judge_columns(d, false, &inuse, &loss, err);
+	if (rc == E_OK && h->accum_objects > 0)
+		rc = judge_columns(d, true, &accum, &accum_loss, err);
+	if (rc)
+		return rc;
+	*ret = inuse > accum ? inuse : accum;
+	if (inuse == VERDICT_CUT || accum == VERDICT_CUT)
+		return E_OK;
+	/* No live block is missing if none that ever was is. */
+	if (inuse == VERDICT_UNSURE && !(h->accum_objects > 0 && accum == VERDICT_WHOLE))
+		rc = doubt(d, loss, h->objects, h->bytes, report, err);
+	if (rc == E_OK && accum == VERDICT_UNSURE)
+		rc = doubt(d, accum_loss, h->accum_objects, h->accum_bytes, report, err);
+	return rc;
+}
+
 static int check_stacks(struct dump *d, struct read_report *report, struct error *err)
 {
-	enum verdict verdict, accum_verdict = VERDICT_WHOLE;
-	double loss = 0, accum_loss = 0;
-	if (!judge_raw(d, &verdict)) {
-		int rc = judge_columns(d, false, &verdict, &loss, err);
-		if (rc == E_OK && d->header.accum_objects > 0)
-			rc = judge_columns(d, true, &accum_verdict, &accum_loss, err);
-		if (rc)
-			return rc;
-	}
-	if (accum_verdict > verdict) {
-		verdict = accum_verdict;
-		loss = accum_loss;
-	}
-	double all = (double)d->header.bytes *
-	             estimate_scale((double)d->header.objects, (double)d->header.bytes, d->rate);
-	if (verdict == VERDICT_CUT)
-		return error_set(err, E_TRUNCATED, "%s: the dump's end is missing: its stacks hold %llu of the %llu sampled blocks that its header counts",
-		                 d->name, (unsigned long long)d->stacks.objects,
-		                 (unsigned long long)d->header.objects);
-	if (verdict == VERDICT_WHOLE)
-		return E_OK;
-	if (loss > 0.01 * all)
-		return error_set(err, E_TRUNCATED, "%s: the dump has no MAPPED_LIBRARIES, so its end may be missing, and its sums are too coarse "
-		                 "to tell (up to %.0f KiB)", d->name, loss / 1024);
-	if (report)
-		buf_printf(&report->warnings, "%s: no MAPPED_LIBRARIES, so the end may be missing: up to %.0f KiB, %.1f%% of what the header counts\n",
-		           d->name, loss / 1024, 100 * loss / all);
-	return E_OK;
+	enum verdict verdict;
+	int rc = judge_raw(d, &verdict) ? E_OK : check_spans(d, report, &verdict, err);
+	if (rc == E_OK && verdict == VERDICT_CUT)
+		rc = error_set(err, E_TRUNCATED, "%s: the dump's end is missing: its stacks hold %llu of the %llu sampled blocks that its header counts",
+		               d->name, (unsigned long long)d->stacks.objects, (unsigned long long)d->header.objects);
+	return rc;
 }
 
 int jeheap_check_end(struct dump *d, struct read_report *report, struct error *err)
