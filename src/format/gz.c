@@ -1,11 +1,12 @@
 /*
- * gzip. Whole buffers go through libdeflate, which is two to three times as fast as zlib but tells
- * nothing about what is wrong; when it refuses, zlib reads the member once more to say where and why.
- * Streams go through zlib.
+ * gzip. Streams go through zlib. Whole buffers go through libdeflate, which is two to three times as
+ * fast but tells nothing about what is wrong; when it refuses, the stream reader goes over the same
+ * bytes, throwing its output away, and says where and why.
  *
  * Bombs: deflate packs up to 1032:1, profiles pack 5:1 to 30:1. Past gzip_ratio_from bytes of output
- * more than gzip_ratio:1 is refused. A member's own statement of its length (ISIZE, modulo 2^32) is believed
- * only where it can do no harm: as the first guess for the room to reserve, and to refuse early.
+ * more than gzip_ratio:1 is refused. A file's own statement of its last member's length (ISIZE, modulo
+ * 2^32) is only a guess: for the room to reserve at first, and, when it is more than allowed, for not
+ * beginning with the room but with finding out what is wrong.
  */
 #include "format/format.h"
 
@@ -16,7 +17,7 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
-#define GZIP_SMALLEST 18        /* header and trailer around an empty deflate stream */
+#define GZIP_SMALLEST 18        /* header and trailer around the shortest deflate stream, nearly */
 #define GZIP_WINDOW (15 + 16)   /* zlib: the largest window, gzip framing */
 #define ROOM_LEAST ((size_t)4 << 10)
 #define INPUT_BLOCK ((size_t)64 << 10)
@@ -51,14 +52,6 @@ static int fail_limit(const char *name, const struct read_limits *limits, uint64
 	                 name, limits->gzip_ratio, limit);
 }
 
-/* --- whole buffers -------------------------------------------------------- */
-
-struct member {
-	const uint8_t *bytes;           /* where it begins */
-	size_t n;                       /* to the end of the input; after reading, its own bytes */
-	size_t offset;                  /* of bytes in the input */
-};
-
 static int fail_damage(const char *name, uint64_t offset, const char *cause, struct error *err)
 {
 	return error_set(err, E_FORMAT, "%s: the gzip data is damaged at or before byte %" PRIu64 " (%s)",
@@ -70,126 +63,6 @@ static int fail_cut(const char *name, uint64_t offset, struct error *err)
 	return error_set(err, E_TRUNCATED,
 	                 "%s: the gzip data ends in the middle, at byte %" PRIu64 "; the file was cut",
 	                 name, offset);
-}
-
-/* Why libdeflate refused this member: zlib reads it again, throwing the output away. */
-static int diagnose(const struct member *m, const char *name, uint64_t limit, struct error *err)
-{
-	uint8_t scratch[16 << 10];
-	z_stream z = { 0 };
-	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
-		return error_nomem(err, "zlib's state");
-	size_t left = m->n;
-	int status = Z_OK;
-	z.next_in = m->bytes;
-	while (status == Z_OK && z.total_out <= limit) {
-		if (z.avail_in == 0) {
-			z.avail_in = left < UINT_MAX ? (uInt)left : UINT_MAX;
-			left -= z.avail_in;
-		}
-		z.next_out = scratch;
-		z.avail_out = sizeof scratch;
-		status = inflate(&z, Z_NO_FLUSH);
-	}
-	uint64_t at = m->offset + z.total_in;
-	int code;
-	if (status == Z_BUF_ERROR)
-		code = fail_cut(name, at, err);
-	else
-		code = fail_damage(name, at, status == Z_DATA_ERROR ? z.msg : NULL, err);
-	inflateEnd(&z);
-	return code;
-}
-
-static size_t stated_length(const uint8_t *bytes, size_t n)
-{
-	const uint8_t *isize = bytes + n - 4;
-	return n < GZIP_SMALLEST ? 0
-	                         : (size_t)isize[0] | (size_t)isize[1] << 8 | (size_t)isize[2] << 16 |
-	                               (size_t)isize[3] << 24;
-}
-
-/* One member behind what out holds; room: the first guess. limit: of what it may become. */
-static int inflate_member(struct libdeflate_decompressor *d, struct member *m, size_t room,
-                          const char *name, const struct read_limits *limits, uint64_t limit,
-                          uint64_t whole_limit, struct buf *out, struct error *err)
-{
-	for (;;) {
-		if (room > limit)
-			room = (size_t)limit;
-		if (!buf_reserve(out, room))
-			return error_set(err, E_LIMIT, "%s: no memory for %zu unpacked bytes", name, room);
-		size_t used, got;
-		enum libdeflate_result result = libdeflate_gzip_decompress_ex(
-		    d, m->bytes, m->n, out->data + out->len, room, &used, &got);
-		if (result == LIBDEFLATE_SUCCESS) {
-			m->n = used;
-			out->len += got;
-			out->data[out->len] = '\0';
-			return E_OK;
-		}
-		if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
-			return diagnose(m, name, limit, err);
-		if (room >= limit)
-			return fail_limit(name, limits, whole_limit, err);
-		room = room > SIZE_MAX / 2 ? SIZE_MAX : room * 2;
-	}
-}
-
-static int inflate_members(struct libdeflate_decompressor *d, const uint8_t *bytes, size_t n,
-                           const char *name, const struct read_limits *limits, struct buf *out,
-                           struct error *err)
-{
-	uint64_t whole = output_limit(limits, n), before = out->len;
-	size_t guess = stated_length(bytes, n);
-	/* Right or not, a file with such a statement is not one to read. */
-	if (guess > whole)
-		return fail_limit(name, limits, whole, err);
-	if (guess < ROOM_LEAST)
-		guess = ROOM_LEAST;
-	for (size_t at = 0; at < n;) {
-		struct member m = { bytes + at, n - at, at };
-		if (!gz_is(m.bytes, m.n))
-			return error_set(err, E_FORMAT,
-			                 "%s: %zu bytes that are not gzip follow the compressed data, "
-			                 "from byte %zu on",
-			                 name, m.n, at);
-		int rc = inflate_member(d, &m, guess, name, limits, whole - (out->len - before), whole,
-		                        out, err);
-		if (rc)
-			return rc;
-		at += m.n;
-	}
-	return E_OK;
-}
-
-int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
-               struct buf *out, struct error *err)
-{
-	if (!gz_is(bytes, n))
-		return error_set(err, E_FORMAT, "%s: not gzip data", name);
-	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-	if (!d)
-		return error_nomem(err, "the decompressor");
-	int rc = inflate_members(d, bytes, n, name, limits, out, err);
-	libdeflate_free_decompressor(d);
-	return rc;
-}
-
-int gz_deflate(const void *bytes, size_t n, int level, struct buf *out, struct error *err)
-{
-	struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
-	if (!c)
-		return error_nomem(err, "the compressor");
-	size_t room = libdeflate_gzip_compress_bound(c, n), got = 0;
-	if (buf_reserve(out, room))
-		got = libdeflate_gzip_compress(c, bytes, n, out->data + out->len, room);
-	libdeflate_free_compressor(c);
-	if (got == 0)
-		return error_set(err, E_LIMIT, "no memory for %zu compressed bytes", room);
-	out->len += got;
-	out->data[out->len] = '\0';
-	return E_OK;
 }
 
 /* --- streams -------------------------------------------------------------- */
@@ -311,3 +184,121 @@ int gz_stream(struct stream *in, const struct read_limits *limits, struct stream
 	};
 	return E_OK;
 }
+
+/* --- whole buffers -------------------------------------------------------- */
+
+struct member {
+	const uint8_t *bytes;           /* where it begins */
+	size_t n;                       /* to the end of the input; after reading, its own bytes */
+};
+
+/* Why these bytes can't be unpacked. */
+static int diagnose(const uint8_t *bytes, size_t n, const char *name, const struct read_limits *limits,
+                    struct error *err)
+{
+	static const size_t step = 32 << 10;
+	struct stream in, s;
+	uint8_t *scratch = malloc(step);
+	stream_open_memory(&in, name, bytes, n);
+	int rc = scratch ? gz_stream(&in, limits, &s, err) : error_nomem(err, "unpacking");
+	if (!rc) {
+		size_t got = 1;
+		while (!rc && got > 0)
+			rc = stream_read(&s, scratch, step, &got, err);
+		stream_close(&s);
+		if (!rc)
+			rc = fail_damage(name, n, NULL, err);
+	}
+	stream_close(&in);
+	free(scratch);
+	return rc;
+}
+
+static size_t stated_length(const uint8_t *bytes, size_t n)
+{
+	const uint8_t *isize = bytes + n - 4;
+	return n < GZIP_SMALLEST ? 0
+	                         : (size_t)isize[0] | (size_t)isize[1] << 8 | (size_t)isize[2] << 16 |
+	                               (size_t)isize[3] << 24;
+}
+
+#define REFUSED 1       /* libdeflate's only word */
+
+/* One member behind what out holds; room: the first guess. limit: of what it may become. */
+static int inflate_member(struct libdeflate_decompressor *d, struct member *m, size_t room,
+                          const char *name, const struct read_limits *limits, uint64_t limit,
+                          uint64_t whole_limit, struct buf *out, struct error *err)
+{
+	for (;;) {
+		if (room > limit)
+			room = (size_t)limit;
+		if (!buf_reserve(out, room))
+			return error_set(err, E_LIMIT, "%s: no memory for %zu unpacked bytes", name, room);
+		size_t used, got;
+		enum libdeflate_result result = libdeflate_gzip_decompress_ex(
+		    d, m->bytes, m->n, out->data + out->len, room, &used, &got);
+		if (result == LIBDEFLATE_SUCCESS) {
+			m->n = used;
+			out->len += got;
+			out->data[out->len] = '\0';
+			return E_OK;
+		}
+		if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
+			return REFUSED;
+		if (room >= limit)
+			return fail_limit(name, limits, whole_limit, err);
+		room = room > SIZE_MAX / 2 ? SIZE_MAX : room * 2;
+	}
+}
+
+static int inflate_members(struct libdeflate_decompressor *d, const uint8_t *bytes, size_t n,
+                           const char *name, const struct read_limits *limits, struct buf *out,
+                           struct error *err)
+{
+	uint64_t whole = output_limit(limits, n), before = out->len;
+	size_t guess = stated_length(bytes, n);
+	if (guess > whole)
+		return diagnose(bytes, n, name, limits, err);
+	if (guess < ROOM_LEAST)
+		guess = ROOM_LEAST;
+	for (size_t at = 0; at < n;) {
+		struct member m = { bytes + at, n - at };
+		int rc = gz_is(m.bytes, m.n) ? inflate_member(d, &m, guess, name, limits,
+		                                              whole - (out->len - before), whole, out, err)
+		                             : REFUSED;
+		if (rc)
+			return rc == REFUSED ? diagnose(bytes, n, name, limits, err) : rc;
+		at += m.n;
+	}
+	return E_OK;
+}
+
+int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
+               struct buf *out, struct error *err)
+{
+	if (!gz_is(bytes, n))
+		return error_set(err, E_FORMAT, "%s: not gzip data", name);
+	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+	if (!d)
+		return error_nomem(err, "the decompressor");
+	int rc = inflate_members(d, bytes, n, name, limits, out, err);
+	libdeflate_free_decompressor(d);
+	return rc;
+}
+
+int gz_deflate(const void *bytes, size_t n, int level, struct buf *out, struct error *err)
+{
+	struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
+	if (!c)
+		return error_nomem(err, "the compressor");
+	size_t room = libdeflate_gzip_compress_bound(c, n), got = 0;
+	if (buf_reserve(out, room))
+		got = libdeflate_gzip_compress(c, bytes, n, out->data + out->len, room);
+	libdeflate_free_compressor(c);
+	if (got == 0)
+		return error_set(err, E_LIMIT, "no memory for %zu compressed bytes", room);
+	out->len += got;
+	out->data[out->len] = '\0';
+	return E_OK;
+}
+

@@ -241,49 +241,94 @@ static int read_location(struct pprof_reader *r, const struct proto_field *f, si
 
 /* --- samples -------------------------------------------------------------- */
 
-static int push_frame(struct pprof_reader *r, const uint8_t *at, uint64_t id)
+static const char *varint_fault(enum proto_status status)
 {
-	struct pprof_place leaf = { "location_id", r->n_stack };
-	uint32_t item = pprof_ids_find(&r->locations, id);
-	if (item == PROFILE_NONE)
-		return pprof_fail(r, leaf, at, E_FORMAT, "there is no location with the id %" PRIu64, id);
-	if (r->n_stack >= r->limits->depth)
-		return pprof_fail(r, leaf, at, E_LIMIT, "the stack has more than %u frames", r->limits->depth);
-	uint32_t *frame = ARRAY_PUSH(r->stack, r->n_stack, r->stack_capacity, r->limits->depth);
-	if (!frame)
-		return pprof_fail_memory(r);
-	*frame = item;
+	return status == PROTO_CUT ? "the packed numbers end inside a varint"
+	                           : "a varint of more than 64 bits";
+}
+
+/* Room for n more frames, or for as many as the limit allows. */
+static bool reserve_frames(struct pprof_reader *r, size_t n)
+{
+	size_t most = r->limits->depth - r->n_stack;
+	return memory_grow((void **)&r->stack, &r->stack_capacity,
+	                   r->n_stack + (n < most ? n : most), sizeof *r->stack, r->limits->depth);
+}
+
+/* Why frame number n, which has that id, can't be taken. */
+static int refuse_frame(struct pprof_reader *r, size_t n, const uint8_t *at, uint64_t id)
+{
+	struct pprof_place leaf = { "location_id", n };
+	if (n >= r->limits->depth)
+		return pprof_fail(r, leaf, at, E_LIMIT, "the stack has more than %u frames",
+		                  r->limits->depth);
+	return pprof_fail(r, leaf, at, E_FORMAT, "there is no location with the id %" PRIu64, id);
+}
+
+/* Packed ids: the loop in which reading a profile spends most of its time. */
+static int read_packed_frames(struct pprof_reader *r, struct proto_cursor c)
+{
+	size_t n = r->n_stack, most = r->limits->depth;
+	uint32_t *stack = r->stack;
+	while (c.at < c.end) {
+		const uint8_t *at = c.at;
+		uint64_t id;
+		enum proto_status status = proto_varint(&c, &id);
+		if (status != PROTO_FIELD)
+			return pprof_fail(r, (struct pprof_place){ "location_id", n }, at, E_FORMAT, "%s",
+			                  varint_fault(status));
+		uint32_t item = pprof_ids_find(&r->locations, id);
+		if (item == PROFILE_NONE || n >= most)
+			return refuse_frame(r, n, at, id);
+		stack[n++] = item;
+	}
+	r->n_stack = n;
 	return E_OK;
 }
 
-static int push_value(struct pprof_reader *r, const uint8_t *at, uint64_t value)
+static int read_frames(struct pprof_reader *r, const struct proto_field *f)
 {
-	(void)at;
+	if (f->wire != PROTO_VARINT) {
+		int rc = pprof_want_wire(r, pprof_single("location_id"), f, PROTO_BYTES);
+		if (!rc && !reserve_frames(r, (size_t)(f->end - f->bytes)))
+			rc = pprof_fail_memory(r);
+		return rc ? rc : read_packed_frames(r, (struct proto_cursor){ f->bytes, f->end });
+	}
+	uint32_t item = pprof_ids_find(&r->locations, f->value);
+	if (item == PROFILE_NONE || r->n_stack >= r->limits->depth)
+		return refuse_frame(r, r->n_stack, f->at, f->value);
+	if (!reserve_frames(r, 1))
+		return pprof_fail_memory(r);
+	r->stack[r->n_stack++] = item;
+	return E_OK;
+}
+
+static void push_value(struct pprof_reader *r, uint64_t value)
+{
 	if (r->n_values < r->p->n_types)
 		r->values[r->n_values] = (int64_t)value;
 	r->n_values++;
-	return E_OK;
 }
 
-/* A repeated number: one, or several packed. */
-static inline int read_repeated(struct pprof_reader *r, const struct proto_field *f, const char *name,
-                                int (*push)(struct pprof_reader *r, const uint8_t *at, uint64_t value))
+static int read_values(struct pprof_reader *r, const struct proto_field *f)
 {
-	if (f->wire == PROTO_VARINT)
-		return push(r, f->at, f->value);
-	int rc = pprof_want_wire(r, pprof_single(name), f, PROTO_BYTES);
+	if (f->wire == PROTO_VARINT) {
+		push_value(r, f->value);
+		return E_OK;
+	}
+	int rc = pprof_want_wire(r, pprof_single("value"), f, PROTO_BYTES);
+	if (rc)
+		return rc;
 	struct proto_cursor c = { f->bytes, f->end };
-	while (!rc && c.at < c.end) {
-		const uint8_t *at = c.at;
+	while (c.at < c.end) {
 		uint64_t value;
 		enum proto_status status = proto_varint(&c, &value);
 		if (status != PROTO_FIELD)
-			return pprof_fail(r, pprof_single(name), at, E_FORMAT, "%s",
-			                  status == PROTO_CUT ? "the packed numbers end inside a varint"
-			                                      : "a varint of more than 64 bits");
-		rc = push(r, at, value);
+			return pprof_fail(r, (struct pprof_place){ "value", r->n_values }, c.at, E_FORMAT,
+			                  "%s", varint_fault(status));
+		push_value(r, value);
 	}
-	return rc;
+	return E_OK;
 }
 
 /* pprof marks the samples of the profile that was subtracted, whose values it negates. */
@@ -344,9 +389,9 @@ static int read_sample_fields(struct pprof_reader *r, const struct proto_field *
 		if (status != PROTO_FIELD)
 			return pprof_fail_wire(r, &f, status, sample->end);
 		if (f.number == 1)
-			rc = read_repeated(r, &f, "location_id", push_frame);
+			rc = read_frames(r, &f);
 		else if (f.number == 2)
-			rc = read_repeated(r, &f, "value", push_value);
+			rc = read_values(r, &f);
 		else if (f.number == 3)
 			rc = read_label(r, &f);
 	}

@@ -4,6 +4,7 @@
  *   copy FROM TO       reads each file, writes it again (every second one gzipped)
  *   generate DIR N S   writes N profiles of our model, from seed S
  *   same A B           do the files of both folders say the same?
+ *   totals FILE TYPE   per function: its own amount, that with callees, its name; sorted
  *   time FILE          how long reading and writing take
  */
 #include "format/pprof_samples.h"
@@ -142,6 +143,60 @@ static int generate(const char *dir, int n, uint64_t seed)
 	return 0;
 }
 
+struct total {
+	const char *name;
+	int64_t flat, cum;
+	size_t seen;                    /* sample + 1 that was counted last */
+};
+
+static int compare_totals(const void *a, const void *b)
+{
+	return strcmp(((const struct total *)a)->name, ((const struct total *)b)->name);
+}
+
+/* Totals are kept at the function that is the first of its name. */
+static void add_sample_totals(const struct profile *p, size_t sample, int column, const uint32_t *first,
+                              struct total *totals)
+{
+	const struct stack *stack = &p->stacks[p->samples[sample].stack];
+	int64_t value = p->values[sample * p->n_types + (size_t)column];
+	bool leaf = true;
+	for (uint32_t i = 0; i < stack->n; i++) {
+		const struct location *l = &p->locations[p->frames[stack->first + i]];
+		for (uint32_t k = 0; k < l->n_lines; k++) {
+			struct total *t = &totals[first[p->functions[p->lines[l->first_line + k].function].name]];
+			t->flat += leaf ? value : 0;
+			t->cum += t->seen != sample + 1 ? value : 0;
+			t->seen = sample + 1;
+			leaf = false;
+		}
+	}
+}
+
+static int print_totals(const char *path, const char *type)
+{
+	struct profile *p = read_file(path);
+	int column = profile_type_column(p, type);
+	uint32_t *first = calloc(p->strings.n, sizeof *first);
+	struct total *totals = calloc(p->n_functions + 1, sizeof *totals);
+	if (column < 0 || !first || !totals)
+		die("no such type, or no memory");
+	for (size_t i = p->n_functions; i-- > 0;)
+		first[p->functions[i].name] = (uint32_t)i;
+	for (size_t i = 0; i < p->n_functions; i++)
+		totals[i].name = profile_text(p, p->functions[i].name);
+	for (size_t i = 0; i < p->n_samples; i++)
+		add_sample_totals(p, i, column, first, totals);
+	qsort(totals, p->n_functions, sizeof *totals, compare_totals);
+	for (size_t i = 0; i < p->n_functions; i++)
+		if (totals[i].flat || totals[i].cum)
+			printf("%" PRId64 " %" PRId64 " %s\n", totals[i].flat, totals[i].cum, totals[i].name);
+	free(first);
+	free(totals);
+	profile_free(p);
+	return 0;
+}
+
 static double now(void)
 {
 	struct timespec t;
@@ -191,8 +246,11 @@ int main(int argc, char **argv)
 		return each_file(argv[2], argv[3], same);
 	if (argc == 5 && !strcmp(argv[1], "generate"))
 		return generate(argv[2], (int)strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
+	if (argc == 4 && !strcmp(argv[1], "totals"))
+		return print_totals(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "time"))
 		return time_file(argv[2]);
-	fprintf(stderr, "usage: pprof_client copy FROM TO | same A B | generate DIR N SEED | time FILE\n");
+	fprintf(stderr, "usage: pprof_client copy FROM TO | same A B | generate DIR N SEED | "
+	        "totals FILE TYPE | time FILE\n");
 	return 2;
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/pprof"
 
 	"github.com/google/pprof/profile"
@@ -196,7 +197,10 @@ func generate(dir string, n int, seed int64) {
 	fmt.Println(n, "profiles generated")
 }
 
-var kept [][]byte
+var (
+	kept     [][]byte
+	keptText = map[string]string{}
+)
 
 //go:noinline
 func leak(n int) {
@@ -205,19 +209,40 @@ func leak(n int) {
 	}
 }
 
+func small(i int) []byte { return make([]byte, 200+i%700) } // inlined
+
+//go:noinline
+func recurse(depth int) {
+	kept = append(kept, small(depth), small(depth*3))
+	if depth > 0 {
+		recurse(depth - 1)
+	}
+}
+
+//go:noinline
+func remember(n int) {
+	for i := 0; i < n; i++ {
+		keptText[fmt.Sprintf("key %d", i)] = fmt.Sprint("value ", i)
+	}
+}
+
 // heap writes this process's own heap profiles.
 func heap(dir string) {
+	runtime.MemProfileRate = 4096
 	leak(20000)
-	for i := 0; i < 1000; i++ {
+	remember(20000)
+	for i := 0; i < 200; i++ {
+		recurse(i % 60)
+	}
+	for i := 0; i < 10000; i++ {
 		kept[i] = nil
 	}
+	runtime.GC()
 	for _, name := range []string{"heap", "allocs"} {
-		for _, debug := range []int{0} {
-			f, err := os.Create(filepath.Join(dir, name+".pb.gz"))
-			fatal(err)
-			fatal(pprof.Lookup(name).WriteTo(f, debug))
-			fatal(f.Close())
-		}
+		f, err := os.Create(filepath.Join(dir, name+".pb.gz"))
+		fatal(err)
+		fatal(pprof.Lookup(name).WriteTo(f, 0))
+		fatal(f.Close())
 	}
 }
 

@@ -91,6 +91,35 @@ func same(a, b string, expect bool) {
 	fmt.Println(len(list), "profiles are the same")
 }
 
+// compact compares two folders after both went through google/pprof's merging, as "go tool pprof -proto" does it: equal
+// samples added up, those that are all zero and what nothing refers to left out.
+func compact(a, b string) {
+	list, different := names(a), 0
+	for _, name := range list {
+		p, err := parse(filepath.Join(a, name))
+		fatal(err)
+		q, err := parse(filepath.Join(b, name))
+		fatal(err)
+		p, err = profile.Merge([]*profile.Profile{p})
+		fatal(err)
+		q, err = profile.Merge([]*profile.Profile{q})
+		fatal(err)
+		// The tool gives a profile without mappings an empty one.
+		if len(p.Mapping) == 0 && len(q.Mapping) == 1 && q.Mapping[0].File == "" && q.Mapping[0].Limit == 0 {
+			q.Mapping = nil
+		}
+		if want, got := describe(p), describe(q); want != got {
+			fmt.Printf("%s: %s\n", name, firstDifference(want, got))
+			different++
+		}
+	}
+	if different > 0 || len(list) == 0 {
+		fmt.Printf("%d of %d profiles differ\n", different, len(list))
+		os.Exit(1)
+	}
+	fmt.Println(len(list), "profiles are the same")
+}
+
 func main() {
 	args := os.Args[1:]
 	switch {
@@ -102,12 +131,14 @@ func main() {
 		same(args[1], args[2], false)
 	case len(args) == 3 && args[0] == "expect":
 		same(args[1], args[2], true)
+	case len(args) == 3 && args[0] == "compact":
+		compact(args[1], args[2])
 	case len(args) == 2 && args[0] == "heap":
 		heap(args[1])
 	case len(args) == 3 && args[0] == "large":
 		large(args[1], number(args[2]))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: gopprof generate DIR N SEED | recode FROM TO | same A B | expect A B | heap DIR | large FILE STACKS")
+		fmt.Fprintln(os.Stderr, "usage: gopprof generate DIR N SEED | recode FROM TO | same A B | expect A B | compact A B | heap DIR | large FILE STACKS")
 		os.Exit(2)
 	}
 }
