@@ -45,6 +45,15 @@ runs 0 "version" heapgauge version
 like "version is one line" out '^heapgauge [0-9]+\.[0-9]+\.[0-9]+$'
 runs 0 "--version" heapgauge --version
 
+# The bash completion, asked like bash would.
+complete_words() {
+	PATH=$(dirname "$HEAPGAUGE"):$PATH bash -c '. "$0/src/cli/completion.bash"
+		COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heapgauge; echo "${COMPREPLY[*]}"' "$SOURCE" "$@"
+}
+is "completion of a command" "$(complete_words heapgauge t)" "top tree traces"
+is "completion of an option" "$(complete_words heapgauge tree --me)" "--metric --merge"
+is "completion of help's operand" "$(complete_words heapgauge help di)" "diff"
+
 heapgauge help >/dev/full 2>err
 is "a full standard output is an error" "$? $(wc -l <err)" "1 1"
 done_testing

@@ -7,6 +7,8 @@ page() {
 	awk -v directory="$man" -f "$man/include.awk" "$man/heapgauge-$1.1.scd"
 }
 
+for command in $(heapgauge help --words); do heapgauge help --words "$command"; done | tr ' ' '\n' | sort -u >any
+
 for command in $(heapgauge help --words); do
 	[ -f "$man/heapgauge-$command.1.scd" ]
 	ok $? "$command has a page" || continue
@@ -37,8 +39,7 @@ for command in $(heapgauge help --words); do
 	# Options in the examples exist.
 	sed -n '/^# EXAMPLES/,/^# SEE/p' page | grep -E '^heapgauge ' | sed 's/ -- .*//' |
 		grep -oE -- ' --[a-z-]+' | sort -u | while read -r option; do
-		heapgauge help --words | tr ' ' '\n' | while read -r any; do heapgauge help --words "$any"; done |
-			tr ' ' '\n' | grep -qx -- "$option" || echo "$option"
+		grep -qx -- "$option" any || echo "$option"
 	done >missing
 	[ ! -s missing ]
 	ok $? "$command: options in examples exist" || diagnose missing

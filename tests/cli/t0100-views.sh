@@ -51,6 +51,12 @@ if command -v script >/dev/null; then
 	script -qec "$HEAPGAUGE flame $dumped" /dev/null >out </dev/null
 	like "flame on a terminal: names its file" out 'heapgauge-flame.svg'
 	like "flame on a terminal: the file is there" heapgauge-flame.svg '<svg'
+	script -qec "{ head -c 300 $dumped; sleep 1.5; tail -c +301 $dumped; } | $HEAPGAUGE top - >/dev/null" /dev/null \
+		>out </dev/null
+	like "a slow input on a terminal: what it is doing" out 'reading standard input …'
+	like "a slow input on a terminal: the line is wiped" out $'\\\r\e\\[K$'
+	script -qec "$HEAPGAUGE top - <$dumped >/dev/null" /dev/null >out </dev/null
+	is "a quick one: nothing" "$(cat out)" ""
 else
 	skip "on a terminal" "there is no script(1)"
 fi
