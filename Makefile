@@ -29,13 +29,16 @@ check-quick: deps-build+check
 bench: deps-build+bench all
 	@scripts/bench
 
+# Each reader for FUZZ_SECONDS, or those named: make fuzz FUZZ=pprof
+FUZZ ?= $(patsubst fuzz/fuzz_%.c,%,$(wildcard fuzz/fuzz_*.c))
+FUZZ_SECONDS ?= 60
 fuzz: deps-build+fuzz
-	@scripts/fuzz
+	@set -e; for name in $(FUZZ); do fuzz/run.sh $$name $(FUZZ_SECONDS); done
 
 install: all
 	meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) build-check-gcc build-check-clang build-fuzz demo
+	rm -rf $(BUILD) build-check-gcc build-check-clang build-check-tools build-fuzz demo
 
 .PHONY: all demo check check-quick bench fuzz install clean
