@@ -323,7 +323,8 @@ static void add_origin(const struct view *v, const struct report_style *s, struc
 	} else {
 		add_sources(v, false, v->profile->n_sources > 1 ? "Files" : "File", s, out);
 	}
-	if (program.len) {
+	/* Merged profiles may be of different programs. */
+	if (program.len && (v->diff || v->profile->n_sources == 1)) {
 		label(s, "Process", out);
 		buf_add(out, program.data, program.len);
 		buf_addc(out, '\n');
