@@ -455,6 +455,17 @@ const char *path_base(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+uint64_t location_file_offset(const struct profile *p, const struct location *l)
+{
+	if (l->mapping == PROFILE_NONE)
+		return l->address;
+	const struct mapping *m = &p->mappings[l->mapping];
+	const char *file = profile_text(p, m->file);
+	if (*file == '\0' || (*file == '[' && strcmp(file, "[vdso]") != 0))
+		return l->address;
+	return l->address - m->start + m->offset;
+}
+
 /*
  * Where the kernel put the main program, else the vDSO, else the C library: each is random under ASLR and stays
  * for the process's life, while libraries come and go. The fixed base of an unrandomized PIE tells nothing.

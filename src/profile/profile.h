@@ -175,14 +175,11 @@ int profile_type_column(const struct profile *p, const char *name);
 /* The column that default_type names, else inuse_space, else the last. */
 int profile_default_column(const struct profile *p);
 
-/* Offset in its file of what a location's address points at; the address itself where no file is (generated code). */
-static inline uint64_t location_file_offset(const struct profile *p, const struct location *l)
-{
-	if (l->mapping == PROFILE_NONE || !p->mappings[l->mapping].file)
-		return l->address;
-	const struct mapping *m = &p->mappings[l->mapping];
-	return l->address - m->start + m->offset;
-}
+/*
+ * Offset in its file of what a location's address points at. The address itself when it lies in no mapping or in
+ * memory without a file (a JIT's, the heap): there is nothing else that would tell two such places apart.
+ */
+uint64_t location_file_offset(const struct profile *p, const struct location *l);
 
 /* Last part of a path, for "libfoo.so!0x1234". */
 const char *path_base(const char *path);

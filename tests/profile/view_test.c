@@ -262,6 +262,28 @@ static void merge_keeps_equal_offsets_apart_and_refuses_one_process(void **state
 	profile_free(out);
 }
 
+/* Code in memory without a file: two pages' functions at equal offsets are two. */
+static void anonymous_code_stays_apart(void **state)
+{
+	(void)state;
+	struct build b = build_begin(1, false, 0);
+	static const char *const names[] = { "", "[anon:jit]" };
+	for (int i = 0; i < 4; i++) {
+		struct mapping m = { .start = 0x7e0000000000 + 0x10000 * (uint64_t)i, .executable = true };
+		m.limit = m.start + 0x1000;
+		m.file = profile_cstring(b.p, names[i % 2]);
+		uint32_t frame = profile_intern_location(b.p, profile_add_mapping(b.p, &m), m.start + 0x12);
+		int64_t values[2] = { 1, 10 };
+		profile_add_sample(b.p, profile_intern_stack(b.p, &frame, 1), 0, b.source, values);
+	}
+	struct profile *p = build_end(&b);
+	struct view *v = view_of(p, (struct view_options){ DEFAULTS });
+	assert_int_equal(v->n_entries, 4);
+	assert_true(flat_of(v, "0x7e0000000012", NULL).now == 10);
+	view_free(v);
+	profile_free(p);
+}
+
 static void allocator_names_of_any_prefix(void **state)
 {
 	(void)state;
@@ -323,6 +345,7 @@ int main(void)
 		cmocka_unit_test(diff_shows_growth_across_restarts),
 		cmocka_unit_test(threads_of_two_processes_pair_by_name),
 		cmocka_unit_test(merge_keeps_equal_offsets_apart_and_refuses_one_process),
+		cmocka_unit_test(anonymous_code_stays_apart),
 		cmocka_unit_test(allocator_names_of_any_prefix),
 		cmocka_unit_test(trimming_for_good_changes_stacks),
 		cmocka_unit_test(limits_are_sticky_failures),
