@@ -154,15 +154,17 @@ void estimate_add(struct estimate *sum, struct estimate more)
 
 /* --- intervals ----------------------------------------------------------- */
 
-/* Regularized lower incomplete gamma function P(a, x): series below a + 1, continued fraction above. */
-static double gamma_p(double a, double x)
+/*
+ * Regularized lower incomplete gamma function P(a, x): series below a + 1, continued fraction above.
+ * log_gamma is lgamma(a). *ret_density: its derivative.
+ */
+static double gamma_p(double a, double log_gamma, double x, double *ret_density)
 {
-	if (x <= 0)
-		return 0;
-	double front = exp(a * log(x) - x - lgamma(a));
+	double front = exp(a * log(x) - x - log_gamma);
+	*ret_density = front / x;
 	if (x < a + 1) {
 		double term = 1 / a, sum = term;
-		for (int i = 1; i < 500 && term > sum * 1e-15; i++) {
+		for (int i = 1; i < 500 && term > sum * 1e-12; i++) {
 			term *= x / (a + i);
 			sum += term;
 		}
@@ -176,24 +178,37 @@ static double gamma_p(double a, double x)
 		c = b + an / c;
 		double step = c * d;
 		f *= step;
-		if (fabs(step - 1) < 1e-14)
+		if (fabs(step - 1) < 1e-12)
 			break;
 	}
 	return 1 - front * f;
 }
 
-/* x with P(a, x) = p, by bisection: a is at most a dozen here. */
-static double gamma_quantile(double a, double p)
+/*
+ * x with P(a, x) = p: Newton's steps from the cube-root approximation of Wilson and Hilferty (z: the normal quantile
+ * of p) or, far below the mean, from the first term of the series; a bracket catches steps that go astray.
+ */
+static double gamma_quantile(double a, double p, double z)
 {
-	double low = 0, high = a + 10 * sqrt(a) + 20;
-	for (int i = 0; i < 60; i++) {
-		double middle = (low + high) / 2;
-		if (gamma_p(a, middle) < p)
-			low = middle;
+	double log_gamma = lgamma(a), low = 0, high = a + 10 * sqrt(a) + 20;
+	double cube = 1 - 1 / (9 * a) + z / (3 * sqrt(a));
+	double x = cube > 0.2 ? a * cube * cube * cube : exp((log(p * a) + log_gamma) / a);
+	for (int i = 0; i < 100; i++) {
+		if (!(x > low && x < high))
+			x = (low + high) / 2;
+		if (x <= 0)
+			return 0;
+		double density, off = gamma_p(a, log_gamma, x, &density) - p;
+		if (off < 0)
+			low = x;
 		else
-			high = middle;
+			high = x;
+		double step = density > 0 ? off / density : 0;
+		if (fabs(step) <= 1e-9 * x || high - low <= 1e-12 * high)
+			return density > 0 ? fmax(0, x - step) : x;
+		x -= step;
 	}
-	return (low + high) / 2;
+	return x;
 }
 
 double estimate_samples(struct estimate e)
@@ -223,8 +238,8 @@ struct interval estimate_interval(struct estimate e)
 	double above_variance = e.variance + e.weight * e.weight;
 	double above_samples = above * above / above_variance;
 	return (struct interval){
-		unit * gamma_quantile(samples, 0.025),
-		above_variance / above * gamma_quantile(above_samples, 0.975),
+		unit * gamma_quantile(samples, 0.025, -ESTIMATE_Z95),
+		above_variance / above * gamma_quantile(above_samples, 0.975, ESTIMATE_Z95),
 	};
 }
 

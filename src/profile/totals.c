@@ -16,6 +16,10 @@ static bool add_rows(struct view *v, struct entry_total *totals)
 		const struct view_row *row = &v->rows[r];
 		const uint32_t *entries;
 		size_t n = view_stack(v, row, &entries);
+		if (!entries) {
+			free(seen);
+			return false;
+		}
 		if (n > 0)
 			amount_add(&totals[entries[0]].flat, &row->amount);
 		for (size_t i = 0; i < n; i++) {

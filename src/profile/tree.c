@@ -40,6 +40,8 @@ static bool add_row(struct view *v, const struct view_row *row, bool inverted, s
 	const uint32_t *entries;
 	size_t n = view_stack(v, row, &entries);
 	uint32_t at = 0;
+	if (!entries)
+		return false;
 	amount_add(&t->nodes[0].total, &row->amount);
 	for (size_t i = 0; i < n; i++) {
 		at = child_of(t, x, at, entries[inverted ? i : n - 1 - i]);

@@ -81,7 +81,8 @@ void view_free(struct view *v);
 
 /*
  * The row's entries, leaf first, after hide/show/show-from and allocator trimming. Valid until the next
- * call on this view. Consecutive equal entries are kept. May be empty: the cost then has no frame.
+ * call on this view. Consecutive equal entries are kept. May be empty: the cost then has no frame. Out of memory: 0, and
+ * *ret_entries is NULL.
  * BY_THREAD: one entry. The entry's location for each frame (may be NULL): *ret_locations.
  */
 size_t view_stack(struct view *v, const struct view_row *row, const uint32_t **ret_entries);

@@ -141,6 +141,15 @@ static void few_samples_use_the_poisson_interval(void **state)
 		close_to(v.low, table[i][1], 0.001);
 		close_to(v.high, table[i][2], 0.001);
 	}
+	/* gamma quantiles by bisection on the plain series, at shapes that are no whole numbers */
+	static const double shapes[][3] = { { 0.5, 0.000491035, 4.674202 }, { 0.05, 0, 3.793225 },
+		                            { 3.7, 0.940872, 9.805001 }, { 9.99, 4.788507, 18.377372 } };
+	for (size_t i = 0; i < 4; i++) {
+		struct estimate e = { shapes[i][0], shapes[i][0], 1 };
+		struct interval v = estimate_interval(e);
+		close_to(v.low, shapes[i][1], 2e-6);
+		close_to(v.high, shapes[i][2], 2e-6);
+	}
 	struct estimate nothing = { 0, 0, 524288 };
 	assert_true(estimate_interval(nothing).high == 3.0 * 524288);
 	struct estimate many = { 100, 100, 1 };
