@@ -1,6 +1,7 @@
 /*
- * A stack of a real program repeats addresses seen a moment ago, so a small direct-mapped cache
- * answers nearly all look-ups and the hash index only the rest.
+ * A stack of a real program repeats addresses seen a moment ago, so a direct-mapped cache answers nearly
+ * all look-ups. It is asked with the text, as it stands there: what is found was parsed and checked before, and
+ * the text need not be read as a number again.
  */
 #include "format/frames.h"
 
@@ -23,6 +24,7 @@ void frames_finish(struct frames *f)
 	if (!f)
 		return;
 	free(f->addresses);
+	free(f->texts);
 	free(f->stack);
 	free(f->cache);
 	index_finish(&f->index);
@@ -40,75 +42,55 @@ static bool same(const void *context, uint32_t item)
 	return s->addresses[item] == s->address;
 }
 
-/* Out of line: the rare case. INDEX_NONE when out of memory or past the limit. */
-static __attribute__((noinline)) uint32_t find_or_add(struct frames *f, uint64_t address)
+/* INDEX_NONE when out of memory or past the limit. */
+static uint32_t find_or_add(struct frames *f, uint64_t address)
 {
 	uint64_t hash = hash_u64(address);
 	struct sought sought = { f->addresses, address };
 	uint32_t number = index_find(&f->index, hash, same, &sought);
 	if (number != INDEX_NONE)
 		return number;
-	size_t most = f->limit_bytes / sizeof(*f->addresses);
+	size_t most = f->limit_bytes / sizeof(*f->texts);
 	if (most > INDEX_NONE - 1)
 		most = INDEX_NONE - 1;
-	uint64_t *slot = NULL;
-	if (index_reserve(&f->index))
-		slot = ARRAY_PUSH(f->addresses, f->n, f->capacity, most);
-	if (!slot)
+	if (!index_reserve(&f->index) ||
+	    !memory_grow((void **)&f->texts, &f->texts_capacity, f->n + 1, sizeof(*f->texts), most) ||
+	    !memory_grow((void **)&f->addresses, &f->capacity, f->n + 1, sizeof(*f->addresses), most))
 		return INDEX_NONE;
-	*slot = address;
-	number = (uint32_t)(f->n - 1);
+	number = (uint32_t)f->n++;
+	f->addresses[number] = address;
+	f->texts[number] = (struct frame_text){ 0, 0 };
 	index_insert(&f->index, hash, number);
 	return number;
 }
 
-static inline uint32_t number_of(struct frames *f, uint64_t address)
+/* " 0x7f1234567890", and a blank or newline: what user-space addresses look like on 64-bit machines. */
+#define USUAL 15
+
+static inline struct frame_text usual_text(const char *at)
 {
-	size_t i = (size_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FRAMES_CACHE_BITS));
-	uint32_t number = f->cache[i] - 1;
-	if (number < f->n && f->addresses[number] == address)
-		return number;
-	number = find_or_add(f, address);
-	f->cache[i] = number + 1;
-	return number;
+	struct frame_text text;
+	memcpy(&text.first, at + 1, sizeof(text.first));
+	memcpy(&text.last, at + USUAL - 7, sizeof(text.last));
+	return text;
 }
 
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/*
- * Lower-case hex digits eight at a time: the nibble of each byte, checked by making the character again
- * from it. The nibbles pushed together, first one on top, in *ret_value; returns zero in all bytes that are digits.
- */
-static inline uint64_t eight_digits(const char *p, uint64_t *ret_value)
+/* Two places for each hash. */
+static inline uint32_t *cache_slot(const struct frames *f, struct frame_text text)
 {
-	uint64_t x;
-	memcpy(&x, p, sizeof(x));
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-	x = __builtin_bswap64(x);
-#endif
-	uint64_t v = (x & EACH(0x0f)) + (x >> 6 & EACH(0x01)) * 9;
-	uint64_t letters = (v + EACH(0x06)) >> 4 & EACH(0x01);
-	uint64_t again = v + EACH('0') + letters * ('a' - 10 - '0');
-	uint64_t wrong = (v & EACH(0xf0)) | (again ^ x);
-	v &= EACH(0x0f);
-	v = (v << 4 | v >> 8) & UINT64_C(0x00ff00ff00ff00ff);
-	v = (v << 8 | v >> 16) & UINT64_C(0x0000ffff0000ffff);
-	*ret_value = (v << 16 | v >> 32) & UINT32_MAX;
-	return wrong;
+	uint64_t hash = (text.first ^ (text.last << 31 | text.last >> 33)) * UINT64_C(0x9e3779b97f4a7c15);
+	return f->cache[hash >> (64 - FRAMES_CACHE_BITS)];
 }
 
-/*
- * "0x7f1234567890 ", as user-space addresses are on 64-bit machines: twelve digits, so that where the next one
- * begins does not wait for this one's conversion. p has 18 bytes.
- */
-static inline bool usual_address(const char *p, uint64_t *ret_address)
+static inline uint32_t look_up(const struct frames *f, struct frame_text text)
 {
-	uint64_t high, low;
-	if (p[0] != '0' || p[1] != 'x' || p[14] != ' ')
-		return false;
-	uint64_t wrong = eight_digits(p + 2, &high) | (eight_digits(p + 10, &low) & UINT32_MAX);
-	*ret_address = high << 16 | low >> 16;
-	return wrong == 0;
+	const uint32_t *slot = cache_slot(f, text);
+	for (int i = 0; i < 2; i++) {
+		uint32_t number = slot[i] - 1;
+		if (number < f->n && f->texts[number].first == text.first && f->texts[number].last == text.last)
+			return number;
+	}
+	return INDEX_NONE;
 }
 
 /* Any form, with blanks before it. 1: *at is moved behind it; 0: there was none to the end. */
@@ -130,35 +112,57 @@ static int any_address(const struct lines *l, const char **at, const char *end, 
 
 static int too_many(const struct frames *f, const struct lines *l, struct error *err)
 {
-	if (f->stack_n == f->depth)
+	if (f->stack_n >= f->depth)
 		return lines_error(l, err, E_LIMIT, "stack of more than %u frames", f->depth);
 	return lines_error(l, err, E_LIMIT, "more distinct addresses than memory or the limit of %zu MiB allows",
 	                   f->limit_bytes >> 20);
+}
+
+/* Reads one address as a number; 0: there is none to the end. */
+static int read_slowly(struct frames *f, const struct lines *l, const char **at, const char *end, uint32_t *ret,
+                       struct error *err)
+{
+	const char *start = *at;
+	uint64_t address;
+	int rc = any_address(l, at, end, &address, err);
+	if (rc <= 0)
+		return rc;
+	uint32_t number = f->stack_n < f->depth ? find_or_add(f, address - (address > 0)) : INDEX_NONE;
+	if (number == INDEX_NONE)
+		return too_many(f, l, err);
+	/* From these characters, from the blank to what follows, nothing else can be read. */
+	if (*at - start == USUAL && *start == ' ') {
+		struct frame_text text = usual_text(start);
+		uint32_t *slot = cache_slot(f, text);
+		f->texts[number] = text;
+		slot[1] = slot[0];
+		slot[0] = number + 1;
+	}
+	*ret = number;
+	return 1;
 }
 
 int frames_read(struct frames *f, const struct lines *l, const char *at, const char *end,
                 struct error *err)
 {
 	/* A frame takes two bytes at least. */
-	size_t most = (size_t)(end - at) / 2 + 1, n = 0;
+	size_t most = (size_t)(end - at) / 2 + 1;
 	if (most > f->depth)
 		most = f->depth;
 	if (!memory_grow((void **)&f->stack, &f->stack_capacity, most, sizeof(*f->stack), most))
 		return error_nomem(err, "a stack");
-	for (;; n++) {
-		uint64_t address;
-		int rc = 1;
-		if (end - at > 18 && *at == ' ' && usual_address(at + 1, &address))
-			at += 15;
-		else
-			rc = any_address(l, &at, end, &address, err);
-		f->stack_n = n;
-		if (rc <= 0)
-			return rc;
-		uint32_t number = n < f->depth ? number_of(f, address - (address > 0)) : INDEX_NONE;
-		if (number == INDEX_NONE)
-			return too_many(f, l, err);
-		f->stack[n] = number;
+	for (f->stack_n = 0;; f->stack_n++) {
+		uint32_t number = INDEX_NONE;
+		if (end - at >= USUAL && *at == ' ' && f->stack_n < f->depth)
+			number = look_up(f, usual_text(at));
+		if (number != INDEX_NONE) {
+			at += USUAL;
+		} else {
+			int rc = read_slowly(f, l, &at, end, &number, err);
+			if (rc <= 0)
+				return rc;
+		}
+		f->stack[f->stack_n] = number;
 	}
 }
 

@@ -9,13 +9,19 @@
 #include "format/format.h"
 #include "format/lines.h"
 
-#define FRAMES_CACHE_BITS 15
+#define FRAMES_CACHE_BITS 14
+
+/* How an address was written: its first and last eight characters, in the usual form and with the one behind it. */
+struct frame_text {
+	uint64_t first, last;
+};
 
 struct frames {
 	uint64_t *addresses;        size_t n, capacity;           /* distinct ones */
+	struct frame_text *texts;   size_t texts_capacity;        /* of each */
 	uint32_t *stack;            size_t stack_n, stack_capacity;   /* numbers of the stack last read, leaf first */
 	struct index index;
-	uint32_t *cache;            /* numbers + 1 of addresses seen lately, by the address's hash */
+	uint32_t (*cache)[2];       /* numbers + 1 of addresses seen lately, by their text's hash */
 	size_t limit_bytes;
 	uint32_t depth;             /* most frames of a stack */
 };
@@ -24,7 +30,7 @@ int frames_init(struct frames *f, const struct read_limits *limits, struct error
 void frames_finish(struct frames *f);
 
 /*
- * Reads " 0x1234 0xabcd ..." up to end into f->stack. What is kept is the return address - 1, inside the call;
+ * Reads " 0x1234 0xabcd ..." up to end, where the line has its newline, into f->stack. What is kept is the return address - 1, inside the call;
  * 0 stays 0. Errors name the line.
  */
 int frames_read(struct frames *f, const struct lines *l, const char *at, const char *end,

@@ -106,19 +106,21 @@ static uint32_t thread_of(struct dump *d, uint64_t uid)
 }
 
 /* The label becomes "t3 name". */
-static void name_thread(struct dump *d, struct thread *t, const char *name, size_t n)
+static int name_thread(struct dump *d, struct thread *t, const char *name, size_t n, struct error *err)
 {
 	while (n > 0 && *name == ' ')
 		name++, n--;
 	if (n == 0)
-		return;
+		return E_OK;
 	struct buf b;
 	buf_init(&b, n + 32);
 	buf_printf(&b, "t%llu ", (unsigned long long)t->uid);
 	buf_add(&b, name, n);
-	if (!b.failed)
+	bool failed = b.failed;
+	if (!failed)
 		t->label = profile_string(d->profile, b.data, b.len);
 	buf_finish(&b);
+	return failed ? error_nomem(err, "the name of a thread") : E_OK;
 }
 
 /* --- lines ---------------------------------------------------------------- */
@@ -213,9 +215,10 @@ static int header_counts(struct dump *d, const struct lines *l, const struct cou
 		return E_OK;
 	}
 	struct thread *t = &d->threads[thread];
-	name_thread(d, t, name, name_n);
 	t->listed = true;
-	int rc = counts_add(l, &t->header, c, err);
+	int rc = name_thread(d, t, name, name_n, err);
+	if (rc == E_OK)
+		rc = counts_add(l, &t->header, c, err);
 	return rc ? rc : counts_add(l, &d->header_threads, c, err);
 }
 

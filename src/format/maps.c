@@ -141,11 +141,13 @@ void maps_free(struct maps *m)
 }
 
 /* The kernel writes a newline in a path as \012, and nothing else so. */
-static uint32_t path_string(struct profile *p, const char *path, size_t n)
+static int path_string(struct profile *p, const char *path, size_t n, uint32_t *ret, struct error *err)
 {
 	static const char newline[] = "\\012";
-	if (!memmem(path, n, newline, 4))
-		return profile_string(p, path, n);
+	if (!memmem(path, n, newline, 4)) {
+		*ret = profile_string(p, path, n);
+		return E_OK;
+	}
 	struct buf b;
 	buf_init(&b, n + 1);
 	for (size_t i = 0; i < n;) {
@@ -153,9 +155,11 @@ static uint32_t path_string(struct profile *p, const char *path, size_t n)
 		buf_addc(&b, escaped ? '\n' : path[i]);
 		i += escaped ? 4 : 1;
 	}
-	uint32_t id = b.failed ? profile_string(p, path, n) : profile_string(p, b.data, b.len);
+	bool failed = b.failed;
+	if (!failed)
+		*ret = profile_string(p, b.data, b.len);
 	buf_finish(&b);
-	return id;
+	return failed ? error_nomem(err, "the path of a mapping") : E_OK;
 }
 
 int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n, struct error *err)
@@ -165,10 +169,12 @@ int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n,
 	size_t path_n;
 	if (!maps_parse_line(line, n, &mapping, &path, &path_n))
 		return 0;
+	int rc = path_string(p, path, path_n, &mapping.file, err);
+	if (rc)
+		return rc;
 	struct range *e = ARRAY_PUSH(m->ranges, m->n, m->capacity, MAPS_MAX);
 	if (!e)
 		return error_set(err, E_LIMIT, "more than %zu mappings, or no memory for them", m->n);
-	mapping.file = path_string(p, path, path_n);
 	const char *file = profile_text(p, mapping.file);
 	m->ended |= *file == '[' && (!strcmp(file, "[stack]") || !strcmp(file, "[vsyscall]"));
 	*e = (struct range){ .mapping = mapping, .order = (uint32_t)(m->n - 1), .index = PROFILE_NONE };

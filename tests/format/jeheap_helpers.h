@@ -37,7 +37,7 @@ static inline struct outcome read_bytes(reader *read, const void *bytes, size_t 
 	if (o.rc) {
 		assert_null(o.profile);
 		assert_int_equal(o.rc, o.error.code);
-		assert_non_null(strstr(o.error.text, "input"));
+		assert_true(o.rc == E_NOMEM || strstr(o.error.text, "input"));
 		assert_null(strchr(o.error.text, '\n'));
 	}
 	return o;

@@ -1,0 +1,129 @@
+/*
+ * Memory runs out at the nth allocation, for every n, once and for good: the readers of heap dumps then fail with
+ * a sentence, or give the whole profile. Linked with --wrap for malloc, calloc and realloc.
+ */
+#include "jeheap_helpers.h"
+
+static long succeed = -1;       /* allocations before the first that fails; -1: none fails */
+static long calls;
+static bool for_good;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t n);
+
+static bool fails(void)
+{
+	long call = calls++;
+	return succeed >= 0 && (for_good ? call >= succeed : call == succeed);
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t n)
+{
+	return fails() ? NULL : __real_realloc(old, n);
+}
+
+/* Enough of everything that arrays grow: stacks, threads with names, mappings; bent counts to share out. */
+static void make_dump(struct buf *b)
+{
+	buf_init(b, 1 << 20);
+	buf_adds(b, "heap_v2/65536\n  t*: 1000: 500000 [1000: 500000]\n");
+	for (int t = 0; t < 20; t++)
+		buf_printf(b, "  t%d: 3: 400 [3: 400] name %d\n", t, t);
+	for (unsigned i = 0; i < 60; i++) {
+		buf_printf(b, "@ 0x7f12345678%02x 0x7f12345679%02x 0x%x\n  t*: 7: 5000 [7: 5000]\n", i, i, i);
+		for (unsigned t = 0; t < 2 + i % 3; t++)
+			buf_printf(b, "  t%u: 3: 400 [3: 401]\n", (i + t) % 20);
+	}
+	buf_adds(b, "\nMAPPED_LIBRARIES:\n");
+	for (unsigned i = 0; i < 40; i++)
+		buf_printf(b, "7f12345%02x000-7f12345%02x800 r-xp 00000000 08:01 5 /lib/a\\012b%u.so\n", i + 0x60, i + 0x60, i);
+	buf_adds(b, "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n");
+	assert_false(b->failed);
+}
+
+static void make_old(struct buf *b)
+{
+	buf_init(b, 1 << 20);
+	buf_adds(b, "heap profile: 120: 12000 [120: 12000] @ heap_v2/65536\n");
+	for (unsigned i = 0; i < 60; i++)
+		buf_printf(b, "2: 200 [2: 200] @ 0x7f12345678%02x 0x7f12345679%02x 0x%x\n", i, i, i);
+	buf_adds(b, "\nMAPPED_LIBRARIES:\n7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n");
+	assert_false(b->failed);
+}
+
+static struct outcome attempt(reader *read, const struct buf *input, long n)
+{
+	calls = 0;
+	succeed = n;
+	struct outcome o = read_bytes(read, input->data, input->len, false);
+	succeed = -1;
+	return o;
+}
+
+static void torture(reader *read, const struct buf *input)
+{
+	struct buf whole;
+	struct outcome o = attempt(read, input, -1);
+	long all = calls;
+	assert_int_equal(o.rc, E_OK);
+	buf_init(&whole, 1 << 24);
+	describe(o.profile, true, &whole);
+	outcome_finish(&o);
+	assert_true(all > 30);
+	for (int good = 0; good < 2; good++) {
+		for_good = good;
+		for (long n = 0; n < all; n++) {
+			o = attempt(read, input, n);
+			if (o.rc == E_OK) {
+				struct buf got;
+				buf_init(&got, 1 << 24);
+				describe(o.profile, true, &got);
+				assert_int_equal(got.len, whole.len);
+				assert_memory_equal(got.data, whole.data, got.len);
+				buf_finish(&got);
+			} else if (o.rc != E_NOMEM && o.rc != E_LIMIT) {
+				fail_msg("allocation %ld of %ld: code %d, %s", n, all, o.rc, o.error.text);
+			}
+			outcome_finish(&o);
+		}
+	}
+	buf_finish(&whole);
+}
+
+static void heap_v2(void **state)
+{
+	(void)state;
+	struct buf b;
+	make_dump(&b);
+	torture(jeheap_read, &b);
+	buf_finish(&b);
+}
+
+static void older_text(void **state)
+{
+	(void)state;
+	struct buf b;
+	make_old(&b);
+	torture(gperf_read, &b);
+	buf_finish(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(heap_v2), cmocka_unit_test(older_text) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
