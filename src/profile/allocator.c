@@ -13,7 +13,9 @@ static const char *const entry_points[] = {
 	"malloc", "calloc", "realloc", "free", "cfree", "memalign", "posix_memalign", "aligned_alloc",
 	"valloc", "pvalloc", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx",
 	"nallocx", "malloc_default", "realloc_default", "reallocarray", "newImpl",
-	"prof_backtrace_impl",                /* static in jemalloc: no prefix even in a prefixed build */
+	/* Static in jemalloc: no prefix, even in a prefixed build. */
+	"prof_backtrace_impl", "prof_alloc_prep", "prof_tctx_create", "imalloc", "imalloc_body",
+	"irallocx_prof", "do_rallocx",
 };
 
 /* jemalloc's insides, after a prefix that ends in je_ (or none, in a static build with its own names). */
@@ -28,7 +30,7 @@ static const char *const shims[] = {
 	"std::__new_allocator", "std::allocator<", "std::allocator_traits<", "__gnu_cxx::new_allocator",
 	"fallbackNewImpl", "newImpl", "handleOOM",
 	"__rust_alloc", "__rust_realloc", "__rg_alloc", "__rg_realloc", "__rdl_alloc", "__rdl_realloc",
-	"__rust_no_alloc_shim",               /* Rust */
+	"__rust_no_alloc_shim", "__rustc::",  /* Rust, the latter since 1.87 */
 	"alloc::alloc::alloc", "alloc::alloc::realloc", "alloc::alloc::exchange_malloc",
 	"alloc::alloc::Global", "<alloc::alloc::Global", "std::alloc::", "core::alloc::",
 	"tikv_jemallocator::", "jemallocator::", "<tikv_jemallocator::", "<jemallocator::",

@@ -289,7 +289,8 @@ static void allocator_names_of_any_prefix(void **state)
 	(void)state;
 	static const char *const ours[] = { "malloc", "je_malloc", "_rjem_malloc", "_rjem_je_prof_backtrace",
 		"calloc", "operator new(unsigned long)", "operator new[](unsigned long, std::nothrow_t const&)",
-		"__rust_alloc", "alloc::alloc::alloc", "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+		"__rust_alloc", "__rustc::__rust_alloc", "prof_backtrace_impl", "do_rallocx", "prof_alloc_prep",
+		"alloc::alloc::alloc", "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
 		"<tikv_jemallocator::Jemalloc as core::alloc::global::GlobalAlloc>::alloc", "je_malloc_default",
 		"mybuild_je_imalloc_body", "je_arena_malloc_hard.part.0" };
 	static const char *const theirs[] = { "main", "zmalloc", "malloc_trim_later", "xmalloc", "freeClient",
