@@ -49,7 +49,11 @@ int jeheap_read(struct stream *in, const struct read_limits *limits, struct read
 int gperf_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
                struct profile **ret, struct error *err);
 
-/* profile.proto, already decompressed. Errors name the field and the byte offset. */
+/*
+ * profile.proto, already decompressed. Errors name the field and the byte offset. What google/pprof's reader accepts is
+ * accepted. Samples that pprof -diff_base marked as the base (negative, label pprof::base) come under a base source, with
+ * their sign restored. limits->partial changes nothing here: half a message is no profile.
+ */
 int pprof_read(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
                struct profile **ret, struct error *err);
 
@@ -58,6 +62,11 @@ struct pprof_write_options {
 	int level;                  /* 1-12 of libdeflate */
 };
 
+/*
+ * As every viewer likes it (see pprof_write.c): only what samples use, dense ids, each location named ("binary!0xoffset"
+ * when nothing else is known), UTF-8, drop_frames for the allocator unless the profile has its own. A diff's base is written
+ * as pprof -diff_base does. Several sources become one: the latest time, the sum of the durations, the coarsest rate.
+ */
 int pprof_write(const struct profile *p, const struct pprof_write_options *o, struct buf *out,
                 struct error *err);
 

@@ -4,6 +4,7 @@
  *   copy FROM TO       reads each file, writes it again (every second one gzipped)
  *   generate DIR N S   writes N profiles of our model, from seed S
  *   same A B           do the files of both folders say the same?
+ *   cut DIR DIR        does any cut of a file that isn't gzipped lose a sample, a frame or a type unseen?
  *   totals FILE TYPE   per function: its own amount, that with callees, its name; sorted
  *   time FILE          how long reading and writing take
  */
@@ -128,6 +129,38 @@ static int same(const char *a, const char *b, int i)
 	return differ;
 }
 
+/* google/pprof puts the strings behind the samples, so a cut may only lose what follows them: times and comments. */
+static int cut(const char *path, const char *unused, int i)
+{
+	struct stream s;
+	struct error err = { 0 };
+	struct buf raw;
+	int lost = 0;
+	(void)unused, (void)i;
+	buf_init(&raw, limits.input_bytes);
+	if (stream_open(&s, path, &err) || stream_read_all(&s, &raw, &err))
+		die(err.text);
+	stream_close(&s);
+	if (!gz_is((const uint8_t *)raw.data, raw.len)) {
+		struct profile *p = read_file(path);
+		for (size_t n = 0; n < raw.len; n++) {
+			struct profile *q;
+			if (pprof_read(raw.data, n, path, &limits, &q, &err) != E_OK)
+				continue;
+			if (q->n_samples != p->n_samples || q->n_frames != p->n_frames ||
+			    q->n_types != p->n_types || q->n_mappings != p->n_mappings) {
+				printf("%s: cut at byte %zu it has %zu of %zu samples\n", path, n,
+				       q->n_samples, p->n_samples);
+				lost = 1;
+			}
+			profile_free(q);
+		}
+		profile_free(p);
+	}
+	buf_finish(&raw);
+	return lost;
+}
+
 static int generate(const char *dir, int n, uint64_t seed)
 {
 	for (int i = 0; i < n; i++) {
@@ -244,13 +277,15 @@ int main(int argc, char **argv)
 		return each_file(argv[2], argv[3], copy);
 	if (argc == 4 && !strcmp(argv[1], "same"))
 		return each_file(argv[2], argv[3], same);
+	if (argc == 4 && !strcmp(argv[1], "cut"))
+		return each_file(argv[2], argv[3], cut);
 	if (argc == 5 && !strcmp(argv[1], "generate"))
 		return generate(argv[2], (int)strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
 	if (argc == 4 && !strcmp(argv[1], "totals"))
 		return print_totals(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "time"))
 		return time_file(argv[2]);
-	fprintf(stderr, "usage: pprof_client copy FROM TO | same A B | generate DIR N SEED | "
-	        "totals FILE TYPE | time FILE\n");
+	fprintf(stderr, "usage: pprof_client copy FROM TO | same A B | cut DIR DIR | "
+	        "generate DIR N SEED | totals FILE TYPE | time FILE\n");
 	return 2;
 }
