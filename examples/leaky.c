@@ -10,6 +10,9 @@
  *
  * Usage: leaky [REQUESTS]   (of each of the three workers; default 40000)
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE     /* pthread_setname_np */
+#endif
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
