@@ -6,7 +6,6 @@
  */
 #include "format/format.h"
 
-#include "base/text.h"
 #include "format/export.h"
 
 #include <stdlib.h>
@@ -168,16 +167,6 @@ static int compare_calls(const void *a, const void *b)
 
 /* --- text --- */
 
-/* A name takes the rest of its line: control characters become blanks. */
-static void add_clean(const char *s, size_t n, struct buf *out)
-{
-	size_t start = out->len;
-	buf_add(out, s, n);
-	for (size_t i = start; !out->failed && i < out->len; i++)
-		if ((unsigned char)out->data[i] < 0x20 || out->data[i] == 0x7f)
-			out->data[i] = ' ';
-}
-
 /* "fl=(12) name" the first time, "fl=(12)" from then on. */
 static void add_reference(struct callgrind *c, const char *key, uint32_t number, bool *named, const char *text,
                           size_t n)
@@ -190,7 +179,7 @@ static void add_reference(struct callgrind *c, const char *key, uint32_t number,
 		named[number] = true;
 		buf_addc(c->out, ' ');
 		if (n)
-			add_clean(text, n, c->out);
+			export_add_clean(text, n, c->out);
 		else
 			buf_adds(c->out, UNKNOWN);
 	}
@@ -254,7 +243,7 @@ static void add_head(struct callgrind *c, const char *command)
 		add_cost(c, &total, &c->x.stacks[i].amount);
 	buf_adds(c->out, "# callgrind format\nversion: 1\ncreator: heapgauge\ncmd: ");
 	if (command)
-		add_clean(command, strlen(command), c->out);
+		export_add_clean(command, strlen(command), c->out);
 	buf_adds(c->out, "\npositions: line\n");
 	add_event_names(c);
 	buf_adds(c->out, "summary:");

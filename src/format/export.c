@@ -20,7 +20,8 @@ static void add_detail(const struct view *v, const struct entry *e, struct buf *
 {
 	if (v->by == BY_LINE && e->line > 0) {
 		buf_addc(out, ' ');
-		buf_adds(out, path_base(profile_text(v->profile, e->file)));
+		const char *base = path_base(profile_text(v->profile, e->file));
+		export_add_clean(base, strlen(base), out);
 		buf_addc(out, ':');
 		export_integer(out, (double)e->line);
 	} else if (v->by == BY_ADDRESS) {
@@ -34,20 +35,9 @@ static void add_detail(const struct view *v, const struct entry *e, struct buf *
 	}
 }
 
-/* ';' and newlines have a meaning in folded text; malformed UTF-8 is refused by some readers. */
-static void clean(char *text, size_t n)
+void export_add_clean(const char *s, size_t n, struct buf *out)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (text[i] == ';')
-			text[i] = ':';
-		else if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-			text[i] = ' ';
-	}
-}
-
-static void add_valid(const char *s, size_t n, struct buf *out)
-{
-	size_t kept = 0;
+	size_t start = out->len, kept = 0;
 	for (size_t i = 0; i < n;) {
 		size_t length = text_utf8_length(s + i, n - i);
 		if (length == 0) {
@@ -58,6 +48,9 @@ static void add_valid(const char *s, size_t n, struct buf *out)
 		i += length ? length : 1;
 	}
 	buf_add(out, s + kept, n - kept);
+	for (size_t i = start; !out->failed && i < out->len; i++)
+		if ((unsigned char)out->data[i] < 0x20 || out->data[i] == 0x7f)
+			out->data[i] = ' ';
 }
 
 static bool blank(const char *s, size_t n)
@@ -73,10 +66,11 @@ static void add_name(struct export *x, enum export_frames by, uint32_t entry)
 	f->at = x->text.len;
 	f->entry = entry;
 	if (by == EXPORT_BY_TEXT) {
-		add_valid(strings_get(s, e->name), strings_length(s, e->name), &x->text);
+		export_add_clean(strings_get(s, e->name), strings_length(s, e->name), &x->text);
 		add_detail(x->v, e, &x->text);
-		if (!x->text.failed)
-			clean(x->text.data + f->at, x->text.len - f->at);
+		for (size_t i = f->at; !x->text.failed && i < x->text.len; i++)
+			if (x->text.data[i] == ';')
+				x->text.data[i] = ':';
 	} else {
 		buf_add(&x->text, strings_get(s, e->name), strings_length(s, e->name));
 	}

@@ -65,6 +65,8 @@ struct export_column {
 
 size_t export_columns(const struct view *v, struct export_column ret[EXPORT_COLUMNS]);
 
+/* For lines of text: control characters become blanks, malformed UTF-8 U+FFFD. */
+void export_add_clean(const char *s, size_t n, struct buf *out);
 /* The nearest whole number, without an exponent. */
 void export_integer(struct buf *out, double value);
 /* The format's complaint about a buffer that failed, or E_OK. */

@@ -6,7 +6,6 @@
  */
 #include "report/report.h"
 
-#include "base/text.h"
 #include "report/picture.h"
 
 #include <math.h>
@@ -409,7 +408,7 @@ static void add_legend(const struct graph *g, size_t entries, struct buf *out)
 	struct buf text;
 	buf_init(&text, 1 << 16);
 	const struct view *v = g->v;
-	text_add_terminal(&text, v->type, strlen(v->type));
+	picture_text(v->type, strlen(v->type), &text);
 	buf_adds(&text, v->diff ? ", what changed: " : ": ");
 	if (v->diff) {
 		picture_amount(v, v->total.base, &text);

@@ -31,7 +31,7 @@
 #define MOST_ROWS 400          /* of the picture; the script reaches the rest */
 #define NARROWEST 0.3          /* pixels: narrower boxes of one parent are drawn as one */
 #define CHARACTER 7.3          /* width of one in the boxes' font, rather too much */
-#define LEGEND_CHARACTER 7.6
+#define LEGEND_CHARACTER 6.8       /* the same for the sans serif of title and legend, on average */
 #define LEGEND_MOST 12         /* modules */
 
 static const char script[] =
@@ -90,24 +90,24 @@ static void name_title(struct flame *f, struct buf *out)
 {
 	const struct profile *p = f->v->profile;
 	if (f->o->title) {
-		text_add_terminal(out, f->o->title, strlen(f->o->title));
+		picture_text(f->o->title, strlen(f->o->title), out);
 		return;
 	}
 	const char *program = p->n_mappings ? path_base(profile_text(p, p->mappings[0].file)) : "";
 	if (*program) {
-		text_add_terminal(out, program, strlen(program));
+		picture_text(program, strlen(program), out);
 		buf_adds(out, ": ");
 	}
-	text_add_terminal(out, f->v->type, strlen(f->v->type));
+	picture_text(f->v->type, strlen(f->v->type), out);
 	buf_adds(out, f->v->diff ? ", what changed" : "");
-	buf_adds(out, f->o->inverted ? ", callees on top of their callers" : "");
+	buf_adds(out, f->o->inverted ? ", inverted: callers below callees" : "");
 }
 
 /* "inuse_space: 100 MiB → 123 MiB: +23 MiB ±4 MiB (95 %)" */
 static void name_total(struct flame *f, struct buf *out)
 {
 	const struct view *v = f->v;
-	text_add_terminal(out, v->type, strlen(v->type));
+	picture_text(v->type, strlen(v->type), out);
 	buf_adds(out, ": ");
 	if (v->diff) {
 		picture_amount(v, v->total.base, out);
@@ -137,7 +137,7 @@ static void name_sources(struct flame *f, bool base, struct buf *out)
 			continue;
 		const char *name = path_base(profile_text(p, p->sources[i].name));
 		buf_adds(out, n > 1 ? ", " : "");
-		text_add_terminal(out, name, strlen(name));
+		picture_text(name, strlen(name), out);
 	}
 	if (n > 3)
 		buf_printf(out, " and %zu more", n - 3);
@@ -224,11 +224,14 @@ static const char *change_class(char code)
 	return classes[strchr(codes, code) - codes];
 }
 
-static void add_class(struct flame *f, const struct flame_box *b)
+static void add_class(struct flame *f, const struct flame_box *b, double width)
 {
 	buf_adds(f->out, " class=\"");
 	if (f->v->diff) {
 		buf_adds(f->out, change_class(change_code(b)));
+		/* Too thin for an outline. */
+		if (width < 4 && (b->change == CHANGE_NEW || b->change == CHANGE_GONE))
+			buf_adds(f->out, " thin");
 	} else if (b->entry == PROFILE_NONE) {
 		buf_adds(f->out, b->merged ? "rest" : "root");
 	} else {
@@ -321,7 +324,7 @@ static void add_box(struct flame *f, const struct flame_box *b, double x, double
 {
 	double y = f->top + (double)b->depth * ROW;
 	buf_adds(f->out, "<rect");
-	add_class(f, b);
+	add_class(f, b, width);
 	add_pixels(f, "x", x);
 	add_pixels(f, "y", y);
 	add_pixels(f, "width", drawn_width(width));
@@ -378,7 +381,7 @@ struct pen {
 static void add_key(struct flame *f, struct pen *pen, const char *class, const struct buf *text, uint32_t hue,
                     bool draw)
 {
-	double width = 30 + (double)picture_columns(text->data, text->len) * LEGEND_CHARACTER;
+	double width = 42 + (double)picture_columns(text->data, text->len) * LEGEND_CHARACTER;
 	if (pen->x > MARGIN && pen->x + width > f->width - MARGIN) {
 		pen->x = MARGIN;
 		pen->y += ROW;
@@ -662,10 +665,10 @@ static void add_head(struct flame *f)
 	add_line(f, "title", MARGIN, 26, &line, 10.2, room > 900 ? room - 480 : room);
 	buf_reset(&line);
 	name_total(f, &line);
-	add_line(f, "line", MARGIN, 46, &line, LEGEND_CHARACTER, room > 900 ? room - 360 : room);
+	add_line(f, "line", MARGIN, 46, &line, LEGEND_CHARACTER + 0.6, room > 900 ? room - 360 : room);
 	buf_reset(&line);
 	name_sources_and_rest(f, &line);
-	add_line(f, "line dim", MARGIN, 63, &line, LEGEND_CHARACTER - 0.6, room);
+	add_line(f, "line dim", MARGIN, 63, &line, LEGEND_CHARACTER, room);
 	buf_finish(&line);
 	buf_adds(out, "<g id=\"legend\">\n");
 	add_legend(f, true);

@@ -205,6 +205,8 @@ function addRect(i, child, x, y, w, name, group) {
 	var r = element('rect', { 'class': 'box ' + name, x: x.toFixed(2), y: y, width: (w > 3 ? w - 1 : w * 0.8).toFixed(2), height: data.row - 1 });
 	r.box = i;
 	r.child = child;
+	if (w < 4)
+		r.classList.add('thin');
 	if (!child && hits && hits[i])
 		r.classList.add('hit');
 	if (!child && i === selected) {

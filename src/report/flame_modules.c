@@ -1,7 +1,6 @@
 /* Binaries are the same when their paths are; several mappings may be of one file. */
 #include "report/flame_modules.h"
 
-#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +110,7 @@ void flame_module_name(const struct view *v, const struct flame_module *m, struc
 {
 	const char *name = path_base(profile_text(v->profile, m->file));
 	if (*name)
-		text_add_terminal(out, name, strlen(name));
+		picture_text(name, strlen(name), out);
 	else
 		buf_adds(out, "(no binary)");
 }

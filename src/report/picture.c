@@ -15,6 +15,16 @@
 
 /* --- names --- */
 
+void picture_text(const char *text, size_t n, struct buf *out)
+{
+	size_t at = out->len;
+	text_add_terminal(out, text, n);
+	/* ef bf be, ef bf bf: U+FFFE, U+FFFF. */
+	for (; !out->failed && at + 2 < out->len; at++)
+		if (memcmp(out->data + at, "\xef\xbf", 2) == 0 && (unsigned char)out->data[at + 2] >= 0xbe)
+			out->data[at + 2] = '\xbd';
+}
+
 /* What tells entries of one function apart: " a.c:12", " 0x1f30". */
 static void add_detail(const struct view *v, const struct entry *e, struct buf *out)
 {
@@ -27,7 +37,7 @@ static void add_detail(const struct view *v, const struct entry *e, struct buf *
 	} else if (v->by == BY_LINE && e->line > 0) {
 		const char *base = path_base(profile_text(v->profile, e->file));
 		buf_addc(out, ' ');
-		text_add_terminal(out, base, strlen(base));
+		picture_text(base, strlen(base), out);
 		buf_printf(out, ":%lld", (long long)e->line);
 	}
 }
@@ -39,7 +49,7 @@ void picture_name(const struct view *v, uint32_t entry, struct buf *out)
 	if (strspn(strings_get(s, e->name), " ") >= strings_length(s, e->name))
 		buf_adds(out, "(unnamed)");
 	else
-		text_add_terminal(out, strings_get(s, e->name), strings_length(s, e->name));
+		picture_text(strings_get(s, e->name), strings_length(s, e->name), out);
 	add_detail(v, e, out);
 }
 
@@ -49,7 +59,7 @@ void picture_place(const struct view *v, uint32_t entry, struct buf *out)
 	const struct entry *e = &v->entries[entry];
 	if (strings_length(s, e->file) == 0)
 		return;
-	text_add_terminal(out, strings_get(s, e->file), strings_length(s, e->file));
+	picture_text(strings_get(s, e->file), strings_length(s, e->file), out);
 	if (e->line > 0)
 		buf_printf(out, ":%lld", (long long)e->line);
 }
@@ -60,12 +70,17 @@ static bool is_word(char c)
 	       c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* Does the text so far end in the word "operator", perhaps with its sign characters begun? */
-static bool after_operator(const char *name, size_t at)
+/* Length of the sign at `at` when it follows the word "operator": of "<<" in "operator<<(A)"; else 0. */
+static size_t operator_sign(const char *name, size_t n, size_t at)
 {
-	while (at && strchr("<>=-&|", name[at - 1]))
-		at--;
-	return at >= 8 && memcmp(name + at - 8, "operator", 8) == 0 && (at == 8 || !is_word(name[at - 9]));
+	if (at < 8 || memcmp(name + at - 8, "operator", 8) != 0 || (at > 8 && is_word(name[at - 9])))
+		return 0;
+	if (n - at >= 2 && (memcmp(name + at, "()", 2) == 0 || memcmp(name + at, "[]", 2) == 0))
+		return 2;
+	size_t length = 0;
+	while (at + length < n && name[at + length] && strchr("<>=-&|+*/%!~^,", name[at + length]))
+		length++;
+	return length;
 }
 
 /* Just past the bracket that closes the one at `at`, or 0 when none does. "->" closes nothing. */
@@ -84,16 +99,18 @@ static size_t past_bracket(const char *name, size_t n, size_t at)
 
 void picture_short(const char *name, size_t n, struct buf *out)
 {
+	size_t sign_end = SIZE_MAX;
 	for (size_t i = 0; i < n;) {
-		char before = i ? name[i - 1] : ' ';
-		bool list = name[i] == '<' && (is_word(before) || before == ':') && !after_operator(name, i);
-		bool parameters = name[i] == '(' && i + 1 < n &&
-		                  (is_word(before) || before == '>' || before == ')' || before == ']');
-		if (parameters && after_operator(name, i) && name[i + 1] == ')') {
-			buf_adds(out, "()");
-			i += 2;
+		size_t sign = operator_sign(name, n, i);
+		if (sign) {
+			buf_add(out, name + i, sign);
+			sign_end = i += sign;
 			continue;
 		}
+		char before = i ? name[i - 1] : ' ';
+		bool after_name = is_word(before) || i == sign_end;
+		bool list = name[i] == '<' && (after_name || before == ':');
+		bool parameters = name[i] == '(' && (after_name || before == '>' || before == ')' || before == ']');
 		size_t past = list || parameters ? past_bracket(name, n, i) : 0;
 		if (past == 0) {
 			buf_addc(out, name[i++]);
@@ -154,7 +171,7 @@ void picture_amount(const struct view *v, double value, struct buf *out)
 	text_add_count(out, value);
 	if (strcmp(v->unit, "count") != 0 && *v->unit) {
 		buf_addc(out, ' ');
-		text_add_terminal(out, v->unit, strlen(v->unit));
+		picture_text(v->unit, strlen(v->unit), out);
 	}
 }
 

@@ -9,9 +9,12 @@
 #include "base/buf.h"
 #include "profile/view.h"
 
+/* Text of a profile: control and bidirectional characters are made visible, what XML forbids is replaced. */
+void picture_text(const char *text, size_t n, struct buf *out);
+
 /*
- * The frame's name, with the line or address when those tell frames apart; control and
- * bidirectional characters are made visible. Never empty.
+ * The frame's name, with the line or address when those tell frames apart. Never
+ * empty.
  */
 void picture_name(const struct view *v, uint32_t entry, struct buf *out);
 
