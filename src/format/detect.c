@@ -67,6 +67,16 @@ static bool is_folded(const uint8_t *head, size_t n, bool whole_input)
 	return digits < number_end && digits > at && head[digits - 1] == ' ';
 }
 
+/* Nothing but characters and line ends: no protobuf of more than a few bytes looks so. */
+static bool is_plain_text(const uint8_t *head, size_t n)
+{
+	size_t some = n < 64 ? n : 64;
+	for (size_t i = 0; i < some; i++)
+		if ((head[i] < ' ' && head[i] != '\t' && head[i] != '\n' && head[i] != '\r') || head[i] == 0x7f)
+			return false;
+	return true;
+}
+
 /* Could a profile.proto message begin so: a field of 1 to 16 with its wire type. */
 static bool is_pprof(const uint8_t *head, size_t n)
 {
@@ -93,6 +103,10 @@ static enum kind kind_of(const uint8_t *head, size_t n, bool whole_input, const 
 			*ret_what = others[i].what;
 			return KIND_OTHER;
 		}
+	if (is_plain_text(head, n)) {
+		*ret_what = "text of no known format (folded stacks are lines of \"a;b;c 123\")";
+		return KIND_OTHER;
+	}
 	return is_pprof(head, n) ? KIND_PPROF : KIND_OTHER;
 }
 

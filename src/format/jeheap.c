@@ -384,9 +384,7 @@ static int salvage(struct dump *d, struct lines *l, struct error *err)
 static void warn_damage(const struct dump *d, struct read_report *report, const struct error *damage)
 {
 	if (report)
-		buf_printf(&report->warnings, "%s; kept are %zu stacks with %llu of the %llu sampled blocks that the header counts\n",
-		           damage->text, d->n_stacks, (unsigned long long)d->stacks.objects,
-		           (unsigned long long)d->header.objects);
+		buf_printf(&report->warnings, "%s; kept are the %zu stacks before\n", damage->text, d->n_stacks);
 }
 
 static int read_all(struct dump *d, struct lines *l, const struct read_limits *limits,

@@ -224,8 +224,8 @@ static int check_stacks(struct dump *d, struct read_report *report, struct error
 	enum verdict verdict;
 	int rc = judge_raw(d, &verdict) ? E_OK : check_spans(d, report, &verdict, err);
 	if (rc == E_OK && verdict == VERDICT_CUT)
-		rc = error_set(err, E_TRUNCATED, "%s: the dump's end is missing: its stacks hold %llu of the %llu sampled blocks that its header counts",
-		               d->name, (unsigned long long)d->stacks.objects, (unsigned long long)d->header.objects);
+		rc = error_set(err, E_TRUNCATED, "%s: the dump's end is missing: its stacks come to less than its header counts",
+		               d->name);
 	return rc;
 }
 
@@ -240,16 +240,23 @@ int jeheap_check_end(struct dump *d, struct read_report *report, struct error *e
 
 void jeheap_warn(const struct dump *d, bool raw, struct read_report *report)
 {
-	if (!report || d->cut)
+	if (!report)
 		return;
 	struct buf *w = &report->warnings;
+	double header = (double)d->header.bytes *
+	                estimate_scale((double)d->header.objects, (double)d->header.bytes, d->rate);
+	if (d->cut) {
+		/* Raw counts are compared as they are, since the header's mixed sizes have no estimate. */
+		double part = raw ? (double)d->stacks.bytes / (double)d->header.bytes : d->total_bytes / header;
+		if (d->header.bytes > 0)
+			buf_printf(w, "%s: what was kept is %.0f%% of the bytes in use that the header counts\n", d->name, 100 * part);
+		return;
+	}
 	if (d->section != SECTION_MAPS && d->profile->n_frames > 0)
 		buf_printf(w, "%s: no MAPPED_LIBRARIES: which binary a frame belongs to is unknown\n", d->name);
 	if (d->skipped > 0)
 		buf_printf(w, "%s: %zu lines of MAPPED_LIBRARIES are no mappings and were passed over\n", d->name,
 		           d->skipped);
-	double header = (double)d->header.bytes *
-	                estimate_scale((double)d->header.objects, (double)d->header.bytes, d->rate);
 	/* Each rounding is uniform within half a block, which stands for R/2 bytes at most. */
 	double rounding = d->rate * sqrt((d->mixed_lines + 1) / 12);
 	if (!raw && header - d->total_bytes > 0.01 * header + 6 * rounding)

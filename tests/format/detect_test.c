@@ -87,14 +87,14 @@ static void what_is_no_profile_is_named(void **state)
 		{ "<!DOCTYPE html>\n", 16, "HTML" },
 		{ "\x28\xb5\x2f\xfd....", 8, "zstd" },
 		{ "--- symbol\nbinary=x\n", 20, "--raw" },
-		{ "hello world\n", 12, "" },
+		{ "hello world\n", 12, "text of no known format" },
 		{ "\0\0\0\0\0\0\0\0", 8, "no known format" },
 		{ "\xff\xfe\xfd", 3, "no known format" },
 		{ "heap_v", 6, "line 1" },
 		{ "heap prof", 9, "line 1" },
 		{ "\x1f\x8b", 2, "" },
 		{ "\x1f\x8b\x08\0\0\0\0\0\0\3", 10, "" },
-		{ "\n\n\n", 3, "" },
+		{ "\n\n\n", 3, "text of no known format" },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct outcome o = read_bytes(format_read, cases[i].bytes, cases[i].n, false);

@@ -41,13 +41,13 @@ for file in "$dir"/prof*; do
 	compare "$file" "$fixture" $all
 	cp "$file" "$dir/last"
 done
-for rate in 4096 1048576; do
+for rate in 4096 262144; do
 	TCMALLOC_SAMPLE_PARAMETER=$rate "$sampler" "$dir/sample-$rate" "$dir/growth-$rate"
 	compare "$dir/sample-$rate" "$sampler" inuse_objects inuse_space
 done
 compare "$dir/growth-4096" "$sampler" $all
 "$print" "$dir/last" | grep '^mapping' | head -n 1 | grep -q "$(readlink -f "$fixture")$"
 check $? "main program" ""
-said=$("$cut" "$dir/last" "$dir/sample-1048576" 2>&1)
+said=$("$cut" "$dir/last" "$dir/sample-262144" 2>&1)
 check $? "cut at every byte" "$(echo "$said" | grep -v RUN | head -5)"
 echo "1..$n"
