@@ -13,6 +13,7 @@
 
 #define DUMPS_MAX ((size_t)1 << 20)
 #define SHOWN_AT_EACH_END 4
+#define SHOWN_OTHERS 4
 
 void dumps_finish(struct dumps *d)
 {
@@ -105,7 +106,7 @@ static void add_path(struct buf *out, const char *folder, const char *name)
 	text_add_terminal(out, name, strlen(name));
 }
 
-/* Sorted by process: [*ret_first, *ret_end) are pid's; all of them when it left none. */
+/* Sorted by process: [*ret_first, *ret_end) are pid's; empty when it left none. */
 static void range_of(const struct dumps *d, uint64_t pid, size_t *ret_first, size_t *ret_end)
 {
 	size_t first = 0;
@@ -114,8 +115,8 @@ static void range_of(const struct dumps *d, uint64_t pid, size_t *ret_first, siz
 	size_t end = first;
 	while (end < d->n && d->items[end].parts.pid == pid)
 		end++;
-	*ret_first = first < end ? first : 0;
-	*ret_end = first < end ? end : d->n;
+	*ret_first = first;
+	*ret_end = end;
 }
 
 static void describe_range(const struct dumps *d, size_t first, size_t end, struct buf *out)
@@ -128,8 +129,57 @@ static void describe_range(const struct dumps *d, size_t first, size_t end, stru
 		}
 		describe_one(&d->items[i], out);
 	}
-	if (end - first < d->n)
-		buf_printf(out, "  and %zu of other processes it started\n", d->n - (end - first));
+}
+
+/* The end of the process's dumps that begin at first. */
+static size_t process_end(const struct dumps *d, size_t first)
+{
+	size_t end = first + 1;
+	while (end < d->n && d->items[end].parts.pid == d->items[first].parts.pid)
+		end++;
+	return end;
+}
+
+/* The greatest dump (most stacks) of the process that begins at first. */
+static size_t greatest_of(const struct dumps *d, size_t first)
+{
+	size_t greatest = first;
+	for (size_t i = first + 1; i < process_end(d, first); i++)
+		if (d->items[i].bytes > d->items[greatest].bytes)
+			greatest = i;
+	return greatest;
+}
+
+/*
+ * A script or a driver starts the program that matters: of the other processes those with the greatest dumps are
+ * named. *ret_greatest: the greatest of them, when it is greater than any in [first, end); else unchanged.
+ */
+static void describe_others(const struct dumps *d, size_t first, size_t end, size_t *ret_greatest,
+                            struct buf *out)
+{
+	size_t shown[SHOWN_OTHERS], n = 0, dumps = d->n - (end - first), processes = 0;
+	if (dumps == 0)
+		return;
+	for (size_t i = 0; i < d->n; i = process_end(d, i)) {
+		if (i == first && first < end)
+			continue;
+		processes++;
+		size_t candidate = greatest_of(d, i), at = n < SHOWN_OTHERS ? n++ : n;
+		while (at > 0 && d->items[candidate].bytes > d->items[shown[at - 1]].bytes) {
+			if (at < SHOWN_OTHERS)
+				shown[at] = shown[at - 1];
+			at--;
+		}
+		if (at < SHOWN_OTHERS)
+			shown[at] = candidate;
+	}
+	buf_printf(out, "%zu other process%s it started left %zu dump%s; the greatest%s:\n", processes,
+	           processes == 1 ? "" : "es", dumps, dumps == 1 ? "" : "s",
+	           processes == 1 ? "" : " of each, at most four");
+	for (size_t i = 0; i < n; i++)
+		describe_one(&d->items[shown[i]], out);
+	if (first == end || d->items[shown[0]].bytes > d->items[greatest_of(d, first)].bytes)
+		*ret_greatest = shown[0];
 }
 
 void dumps_describe(const struct dumps *d, const char *folder, uint64_t main_pid, struct buf *out)
@@ -139,7 +189,15 @@ void dumps_describe(const struct dumps *d, const char *folder, uint64_t main_pid
 		return;
 	range_of(d, main_pid, &first, &end);
 	describe_range(d, first, end, out);
-	const struct dump *oldest = &d->items[first], *newest = &d->items[end - 1];
+	size_t oldest_at = first, newest_at = end - 1, other = d->n;
+	describe_others(d, first, end, &other, out);
+	if (other < d->n) {
+		newest_at = oldest_at = other;
+		while (oldest_at > 0 &&
+		       d->items[oldest_at - 1].parts.pid == d->items[newest_at].parts.pid)
+			oldest_at--;
+	}
+	const struct dump *oldest = &d->items[oldest_at], *newest = &d->items[newest_at];
 	buf_adds(out, "Next:\n  heapgauge top");
 	add_path(out, folder, newest->name);
 	if (oldest != newest && oldest->parts.pid == newest->parts.pid) {

@@ -29,6 +29,13 @@ printf '#! /usr/bin/env bash\n"%s" 10 500\nexit 5\n' "$GROW_JEMALLOC" >script2 &
 runs 5 "a script that starts a program" heapgauge run -d started --rate 1 -- ./script2
 like "a script that starts a program: its dumps are counted" err "left [0-9]+ dumps"
 
+printf '#!/bin/sh\n"%s" 10 500\n"%s" 1 1\ntrue\n' "$GROW_GLIBC" "$GROW_GLIBC" >script3 && chmod +x script3
+rm -rf three
+runs 0 "a script that starts two" heapgauge run -d three --rate 1 -- ./script3
+next=$(sed -n 's/^  heapgauge top //p' err)
+heapgauge top --json "$next" >top.json
+json "a script that starts two: the next command shows the greater one" top.json 'row("grow_here")["flat"]["value"] == 500 * 3072'
+
 runs 7 "an exit status is passed on" heapgauge run -q -d status -- "$GROW_JEMALLOC" 1 1 status:7
 is "-q: no list" "$(cat err)" ""
 runs 137 "SIGKILL: 128 + 9" heapgauge run -- "$GROW_JEMALLOC" 1 1 signal:9
