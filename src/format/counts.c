@@ -24,8 +24,9 @@ static int pair(const struct lines *l, const char **at, const char *end, uint64_
 		bool colon = i == 1 || (*at < end && **at == ':');
 		if (!digits || !colon) {
 			char quoted[LINES_QUOTE];
-			return lines_error(l, err, E_FORMAT, "expected OBJECTS: BYTES [OBJECTS: BYTES] in place of \"%s\"",
-			                   lines_quote(quoted, first, (size_t)(end - first)));
+			return lines_error(l, err, E_FORMAT,
+			    "expected OBJECTS: BYTES [OBJECTS: BYTES] in place of \"%s\"",
+			    lines_quote(quoted, first, (size_t)(end - first)));
 		}
 		*at += i == 0;
 	}

@@ -15,7 +15,10 @@ static inline bool counts_equal(const struct counts *a, const struct counts *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* Reads the counts at the beginning of [at, end) of the current line; *ret_rest is what stands behind them. */
+/*
+ * Reads the counts at the beginning of [at, end) of the current line; *ret_rest is what stands
+ * behind them.
+ */
 int counts_parse(const struct lines *l, const char *at, const char *end, struct counts *ret,
                  const char **ret_rest, struct error *err);
 /* Checked: E_FORMAT names the line. */

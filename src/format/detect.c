@@ -1,7 +1,7 @@
 /*
  * Which reader: by the first bytes, behind gzip if there is any. Text formats say what they are in
- * their first line; a pprof file is protobuf, which has no magic number, so it is what is left when the
- * bytes could begin a message, and well-known other files are named for what they are.
+ * their first line; a pprof file is protobuf, which has no magic number, so it is what is left when
+ * the bytes could begin a message, and well-known other files are named for what they are.
  */
 #include "format/format.h"
 #include "format/lines.h"
@@ -39,7 +39,10 @@ static const struct {
 	{ "<", 1, "HTML or XML, not a profile (an error page of a server?)" },
 };
 
-/* "a;b;c 123": one line of printable text with a number at its end; begins is all there is of a longer line. */
+/*
+ * "a;b;c 123": one line of printable text with a number at its end. Of a line that is longer than
+ * what was looked at only the text is asked for.
+ */
 static bool is_folded(const uint8_t *head, size_t n, bool whole_input)
 {
 	size_t at = 0;
@@ -187,8 +190,9 @@ int format_read(struct stream *in, const struct read_limits *limits, struct read
 	if (kind == KIND_EMPTY)
 		return error_set(err, E_FORMAT, "%s: empty, not a profile", in->name);
 	if (kind == KIND_OTHER)
-		return error_set(err, E_FORMAT, "%s: %s; heapgauge reads jemalloc and gperftools heap dumps, pprof, and folded stacks",
-		                 in->name, what);
+		return error_set(err, E_FORMAT,
+		    "%s: %s; heapgauge reads jemalloc and gperftools heap dumps, pprof, and "
+		    "folded stacks", in->name, what);
 	if (kind == KIND_PPROF)
 		return read_pprof(in, gzip, limits, ret, err);
 	if (!gzip)

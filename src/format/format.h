@@ -110,6 +110,8 @@ struct maps;
 struct maps *maps_new(void);
 void maps_free(struct maps *m);
 int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n, struct error *err);
+/* The line before the mappings in a dump's text: "MAPPED_LIBRARIES:", or gperftools' "--- Memory map:". */
+bool maps_begin(const char *line, size_t n);
 /* One was seen that the kernel lists behind all files: [stack], [vsyscall]. */
 bool maps_ended(const struct maps *m);
 /* Before maps_finish. E_TRUNCATED when the list ends too early: an address lies behind the last mapping, and it hasn't ended. */

@@ -1,7 +1,7 @@
 /*
- * A stack of a real program repeats addresses seen a moment ago, so a direct-mapped cache answers nearly
- * all look-ups. It is asked with the text, as it stands there: what is found was parsed and checked before, and
- * the text need not be read as a number again.
+ * A stack of a real program repeats addresses seen a moment ago, so a direct-mapped cache answers
+ * nearly all look-ups. It is asked with the text, as it stands there: what is found was parsed and
+ * checked before, and the text need not be read as a number again.
  */
 #include "format/frames.h"
 
@@ -106,16 +106,18 @@ static int any_address(const struct lines *l, const char **at, const char *end, 
 	if (lines_hex(at, end, ret_address) && (*at == end || **at == ' ' || **at == '\t'))
 		return 1;
 	char quoted[LINES_QUOTE];
-	return lines_error(l, err, E_FORMAT, "expected an address such as 0x7f12ab34 in place of \"%s\"",
-	                   lines_quote(quoted, p, (size_t)(end - p)));
+	return lines_error(l, err, E_FORMAT,
+	    "expected an address such as 0x7f12ab34 in place of \"%s\"",
+	    lines_quote(quoted, p, (size_t)(end - p)));
 }
 
 static int too_many(const struct frames *f, const struct lines *l, struct error *err)
 {
 	if (f->stack_n >= f->depth)
 		return lines_error(l, err, E_LIMIT, "stack of more than %u frames", f->depth);
-	return lines_error(l, err, E_LIMIT, "more distinct addresses than memory or the limit of %zu MiB allows",
-	                   f->limit_bytes >> 20);
+	return lines_error(l, err, E_LIMIT,
+	    "more distinct addresses than memory or the limit of %zu MiB allows",
+	    f->limit_bytes >> 20);
 }
 
 /* Reads one address as a number; 0: there is none to the end. */

@@ -11,7 +11,10 @@
 
 #define FRAMES_CACHE_BITS 14
 
-/* How an address was written: its first and last eight characters, in the usual form and with the one behind it. */
+/*
+ * How an address was written: its first and last eight characters, in the usual form and with the
+ * one behind it.
+ */
 struct frame_text {
 	uint64_t first, last;
 };
@@ -30,8 +33,8 @@ int frames_init(struct frames *f, const struct read_limits *limits, struct error
 void frames_finish(struct frames *f);
 
 /*
- * Reads " 0x1234 0xabcd ..." up to end, where the line has its newline, into f->stack. What is kept is the return address - 1, inside the call;
- * 0 stays 0. Errors name the line.
+ * Reads " 0x1234 0xabcd ..." up to end, where the line has its newline, into f->stack. What is kept
+ * is the return address - 1, inside the call; 0 stays 0. Errors name the line.
  */
 int frames_read(struct frames *f, const struct lines *l, const char *at, const char *end,
                 struct error *err);

@@ -6,8 +6,8 @@
  *
  *   MAPPED_LIBRARIES:
  *
- * Written by jemalloc 3 (heap_v2), gperftools' tcmalloc (heap_v2), its heap profiler (heapprofile: every
- * allocation, nothing sampled), its growth profile, and Go's text form (heap/2R). Rules:
+ * Written by jemalloc 3 (heap_v2), gperftools' tcmalloc (heap_v2), its heap profiler (heapprofile:
+ * every allocation, nothing sampled), its growth profile, and Go's text form (heap/2R). Rules:
  *
  *   heapprofile, or a name without "heap"   exact
  *   ..._v2/R                                Poisson sampling at R
@@ -72,7 +72,8 @@ static int kind_of(struct gperf *g, const struct lines *l, const char *at, const
 	if (slash) {
 		const char *digits = slash + 1;
 		if (digits < end && (!lines_number(&digits, end, &rate) || digits != end || rate > RATE_MAX))
-			return lines_error(l, err, E_FORMAT, "expected the sampling rate behind the last /");
+			return lines_error(l, err, E_FORMAT,
+			    "expected the sampling rate behind the last /");
 	}
 	g->rate = 1;
 	if (n == 0 && !counts_equal(&g->header, &(struct counts){ g->header.objects, g->header.bytes,
@@ -99,7 +100,8 @@ static int header_line(struct gperf *g, struct lines *l, struct error *err)
 	if (!l->whole)
 		return lines_error(l, err, E_TRUNCATED, "the profile ends in the middle of this line");
 	if (!lines_starts(line, n, begin, begin_n))
-		return lines_error(l, err, E_FORMAT, "expected \"heap profile: OBJECTS: BYTES [OBJECTS: BYTES] @ ...\"");
+		return lines_error(l, err, E_FORMAT,
+		    "expected \"heap profile: OBJECTS: BYTES [OBJECTS: BYTES] @ ...\"");
 	rc = counts_parse(l, line + begin_n, line + n, &g->header, &rest, err);
 	return rc ? rc : kind_of(g, l, rest, line + n, err);
 }
@@ -114,8 +116,9 @@ static int check_size(struct gperf *g, const struct lines *l, const struct count
 	g->most += n + b + an + ab + (n + an) * g->rate + (b > 0 ? g->rate * n * n / b : 0) +
 	           (ab > 0 ? g->rate * an * an / ab : 0);
 	if (!(g->most < SUM_MAX))
-		return lines_error(l, err, E_FORMAT, "the counts up to here stand for more than 2^62 objects or bytes at rate %.0f",
-		                   g->rate);
+		return lines_error(l, err, E_FORMAT,
+		    "the counts up to here stand for more than 2^62 objects or bytes at rate %.0f",
+		    g->rate);
 	return counts_add(l, &g->sum, c, err);
 }
 
@@ -142,25 +145,22 @@ static int stack_line(struct gperf *g, const struct lines *l, const char *line, 
 	struct gperf_line *slot =
 	    ARRAY_PUSH(g->lines, g->n_lines, g->lines_capacity, g->limit_bytes / sizeof(*g->lines));
 	if (!slot || g->profile->failure.code)
-		return error_set(err, E_LIMIT, "%s: no memory for more than %zu stacks", g->name, g->n_lines);
+		return error_set(err, E_LIMIT,
+		    "%s: no memory for more than %zu stacks", g->name, g->n_lines);
 	*slot = item;
 	return E_OK;
-}
-
-static bool starts_maps(const char *line, size_t n)
-{
-	return lines_starts(line, n, "MAPPED_LIBRARIES:", 17) || lines_starts(line, n, "--- Memory map:", 15);
 }
 
 static int read_line(struct gperf *g, const struct lines *l, const char *line, size_t n, struct error *err)
 {
 	if (g->in_maps) {
 		if (lines_starts(line, n, "heap profile:", 13))
-			return lines_error(l, err, E_FORMAT, "a second profile begins here; give each as a file of its own");
+			return lines_error(l, err, E_FORMAT,
+			    "a second profile begins here; give each as a file of its own");
 		int rc = maps_add_line(g->maps, g->profile, line, n, err);
 		return rc < 0 ? error_prefix(err, "%s: ", g->name) : E_OK;
 	}
-	if (starts_maps(line, n)) {
+	if (maps_begin(line, n)) {
 		g->in_maps = true;
 		return E_OK;
 	}
@@ -176,8 +176,10 @@ static int check_end(const struct gperf *g, struct error *err)
 		return maps_check_end(g->maps, g->name, g->frames.addresses, g->frames.n, err);
 	if (counts_equal(&g->sum, &g->header))
 		return E_OK;
-	return error_set(err, E_TRUNCATED, "%s: the profile's end is missing: its stacks hold %llu of the %llu blocks that its header counts",
-	                 g->name, (unsigned long long)g->sum.objects, (unsigned long long)g->header.objects);
+	return error_set(err, E_TRUNCATED,
+	    "%s: the profile's end is missing: its stacks hold %llu of the %llu blocks that its "
+	    "header counts",
+	    g->name, (unsigned long long)g->sum.objects, (unsigned long long)g->header.objects);
 }
 
 static int read_lines(struct gperf *g, struct lines *l, struct error *err)
@@ -187,7 +189,8 @@ static int read_lines(struct gperf *g, struct lines *l, struct error *err)
 	int rc;
 	while ((rc = lines_next(l, &line, &n, err)) == 1) {
 		if (!l->whole && !(g->in_maps && maps_ended(g->maps)))
-			return lines_error(l, err, E_TRUNCATED, "the profile ends in the middle of this line");
+			return lines_error(l, err, E_TRUNCATED,
+			    "the profile ends in the middle of this line");
 		rc = read_line(g, l, line, n, err);
 		if (rc)
 			return rc;
@@ -209,7 +212,7 @@ static int salvage(struct gperf *g, struct lines *l, struct error *err)
 	g->cut = true;
 	while ((rc = lines_next(l, &line, &n, err)) == 1 && l->whole) {
 		if (!g->in_maps)
-			g->in_maps = starts_maps(line, n);
+			g->in_maps = maps_begin(line, n);
 		else if ((rc = maps_add_line(g->maps, g->profile, line, n, err)) < 0)
 			return rc;
 	}
@@ -226,9 +229,11 @@ static int read_all(struct gperf *g, struct lines *l, const struct read_limits *
 	rc = read_lines(g, l, &damage);
 	if (rc && limits->partial && is_damage(rc)) {
 		if (report)
-			buf_printf(&report->warnings, "%s; kept are %zu stacks with %llu of the %llu blocks that the header counts\n",
-			           damage.text, g->n_lines, (unsigned long long)g->sum.objects,
-			           (unsigned long long)g->header.objects);
+			buf_printf(&report->warnings,
+			    "%s; kept are %zu stacks with %llu of the %llu blocks that the "
+			    "header counts\n",
+			    damage.text, g->n_lines, (unsigned long long)g->sum.objects,
+			    (unsigned long long)g->header.objects);
 		return salvage(g, l, err);
 	}
 	if (rc && err)
@@ -239,8 +244,9 @@ static int read_all(struct gperf *g, struct lines *l, const struct read_limits *
 /* --- samples -------------------------------------------------------------- */
 
 /*
- * tcmalloc writes one line for each block it sampled. Lines of one stack and block size become one sample, added up
- * after unsampling and before rounding: rounding each would lose up to half a block a line.
+ * tcmalloc writes one line for each block it sampled. Lines of one stack and block size become one
+ * sample, added up after unsampling and before rounding: rounding each would lose up to half a
+ * block a line.
  */
 struct scaled_line {
 	uint64_t block_size;
@@ -332,15 +338,20 @@ static void warn(const struct gperf *g, struct read_report *report)
 		return;
 	struct buf *w = &report->warnings;
 	if (g->guessed_rate)
-		buf_printf(w, "%s: names no sampling rate: taken as 128 KiB, which was tcmalloc's default\n", g->name);
+		buf_printf(w,
+		    "%s: names no sampling rate: taken as 128 KiB, which was tcmalloc's default\n",
+		    g->name);
 	if (g->cut)
 		return;
 	if (!g->in_maps && g->profile->n_frames > 0)
-		buf_printf(w, "%s: no MAPPED_LIBRARIES: which binary a frame belongs to is unknown\n", g->name);
+		buf_printf(w,
+		    "%s: no MAPPED_LIBRARIES: which binary a frame belongs to is unknown\n", g->name);
 	/* gperftools drops the smallest stacks when its 1 MiB buffer is full. */
 	if (g->sum.bytes < g->header.bytes)
-		buf_printf(w, "%s: the stacks hold %llu of the %llu bytes that the header counts: its writer left the rest out\n",
-		           g->name, (unsigned long long)g->sum.bytes, (unsigned long long)g->header.bytes);
+		buf_printf(w,
+		    "%s: the stacks hold %llu of the %llu bytes that the header counts: its "
+		    "writer left the rest out\n",
+		    g->name, (unsigned long long)g->sum.bytes, (unsigned long long)g->header.bytes);
 }
 
 static int build(struct gperf *g, struct read_report *report, struct error *err)

@@ -43,8 +43,8 @@ struct counts dump_line(const struct dump *d, size_t i)
 /* --- count lines ---------------------------------------------------------- */
 
 /*
- * An estimate is at most bytes + objects R, and objects (1 + R objects/bytes): 1/(1 - e^-u) <= 1 + 1/u. As long as
- * the sums of these fit, so does everything made of them.
+ * An estimate is at most bytes + objects R, and objects (1 + R objects/bytes): 1/(1 - e^-u) <= 1 +
+ * 1/u. As long as the sums of these fit, so does everything made of them.
  */
 static int check_size(struct dump *d, const struct lines *l, const struct counts *c, struct error *err)
 {
@@ -62,8 +62,9 @@ static int check_size(struct dump *d, const struct lines *l, const struct counts
 	d->most_bytes += bytes + accum_bytes + (objects + accum_objects) * d->rate;
 	d->eights &= ((c->bytes | c->accum_bytes) & 7) == 0;
 	if (!(d->most_objects < SUM_MAX && d->most_bytes < SUM_MAX))
-		return lines_error(l, err, E_FORMAT, "the counts up to here stand for more than 2^62 objects or bytes at rate %.0f",
-		                   d->rate);
+		return lines_error(l, err, E_FORMAT,
+		    "the counts up to here stand for more than 2^62 objects or bytes at rate %.0f",
+		    d->rate);
 	return E_OK;
 }
 
@@ -155,7 +156,8 @@ static int stack_line(struct dump *d, const struct lines *l, const char *at, con
 	if (rc)
 		return rc;
 	if (!d->has_header)
-		return lines_error(l, err, E_FORMAT, "expected the line with the totals (\"t*: ...\") before the first stack");
+		return lines_error(l, err, E_FORMAT,
+		    "expected the line with the totals (\"t*: ...\") before the first stack");
 	rc = frames_read(&d->frames, l, at, end, err);
 	if (rc)
 		return rc;
@@ -174,13 +176,15 @@ static int push_line(struct dump *d, const struct counts *c, uint32_t thread, st
 	struct count_line *line =
 	    ARRAY_PUSH(d->lines, d->n_lines, d->lines_capacity, limit / sizeof(*d->lines));
 	if (!line)
-		return error_set(err, E_LIMIT, "%s: no memory for more than %zu counts", d->name, d->n_lines);
+		return error_set(err, E_LIMIT,
+		    "%s: no memory for more than %zu counts", d->name, d->n_lines);
 	*line = (struct count_line){ c->objects, c->bytes, d->open_stack, thread };
 	if (c->accum_objects == 0 && c->accum_bytes == 0)
 		return E_OK;
 	if (!memory_grow((void **)&d->accum, &d->accum_capacity, d->n_lines, sizeof(*d->accum),
 	                 limit / sizeof(*d->accum)))
-		return error_set(err, E_LIMIT, "%s: no memory for more than %zu counts", d->name, d->n_accum);
+		return error_set(err, E_LIMIT,
+		    "%s: no memory for more than %zu counts", d->name, d->n_accum);
 	memset(d->accum + d->n_accum, 0, (d->n_lines - d->n_accum) * sizeof(*d->accum));
 	d->accum[d->n_lines - 1] = (struct accum){ c->accum_objects, c->accum_bytes };
 	d->n_accum = d->n_lines;
@@ -233,8 +237,9 @@ static int counts_line(struct dump *d, const struct lines *l, const char *at, co
 	at += star;
 	if (!known || at == end || *at != ':') {
 		char quoted[LINES_QUOTE];
-		return lines_error(l, err, E_FORMAT, "expected a thread, \"t*:\" or \"t3:\", in place of \"t%s\"",
-		                   lines_quote(quoted, first, (size_t)(end - first)));
+		return lines_error(l, err, E_FORMAT,
+		    "expected a thread, \"t*:\" or \"t3:\", in place of \"t%s\"",
+		    lines_quote(quoted, first, (size_t)(end - first)));
 	}
 	struct counts c;
 	const char *rest;
@@ -243,24 +248,22 @@ static int counts_line(struct dump *d, const struct lines *l, const char *at, co
 		return rc;
 	uint32_t thread = star ? STAR : thread_of(d, uid);
 	if (!star && thread == STAR)
-		return error_set(err, E_LIMIT, "%s: no memory for more than %zu threads", d->name, d->n_threads);
+		return error_set(err, E_LIMIT,
+		    "%s: no memory for more than %zu threads", d->name, d->n_threads);
 	if (d->section == SECTION_HEADER)
 		return header_counts(d, l, &c, thread, rest, (size_t)(end - rest), err);
 	for (; rest < end; rest++)
 		if (*rest != ' ' && *rest != '\t')
-			return lines_error(l, err, E_FORMAT, "expected nothing behind the counts of a stack");
+			return lines_error(l, err, E_FORMAT,
+			    "expected nothing behind the counts of a stack");
 	return stack_counts(d, l, &c, thread, err);
-}
-
-static bool starts_maps(const char *line, size_t n)
-{
-	return lines_starts(line, n, "MAPPED_LIBRARIES:", 17) || lines_starts(line, n, "--- Memory map:", 15);
 }
 
 static int maps_line(struct dump *d, const struct lines *l, const char *line, size_t n, struct error *err)
 {
 	if (lines_starts(line, n, "heap_v2/", 8))
-		return lines_error(l, err, E_FORMAT, "a second dump begins here; give each dump as a file of its own");
+		return lines_error(l, err, E_FORMAT,
+		    "a second dump begins here; give each dump as a file of its own");
 	int rc = maps_add_line(d->maps, d->profile, line, n, err);
 	if (rc < 0)
 		return error_prefix(err, "%s: ", d->name);
@@ -286,7 +289,7 @@ static int read_line(struct dump *d, const struct lines *l, const char *line, si
 		d->gap = d->has_header;
 		return E_OK;
 	}
-	if (starts_maps(line, n)) {
+	if (maps_begin(line, n)) {
 		d->gap = true;
 		d->section = SECTION_MAPS;
 		return E_OK;
@@ -301,7 +304,7 @@ static int first_line(struct dump *d, struct lines *l, struct error *err)
 {
 	const char *line, *at;
 	size_t n;
-	uint64_t rate;
+	uint64_t rate = 0;
 	int rc = lines_next(l, &line, &n, err);
 	if (rc < 0)
 		return rc;
@@ -309,10 +312,12 @@ static int first_line(struct dump *d, struct lines *l, struct error *err)
 		return error_set(err, E_TRUNCATED, "%s: empty", d->name);
 	if (!l->whole)
 		return lines_error(l, err, E_TRUNCATED, "the dump ends in the middle of this line");
-	at = line + 8;
-	if (!lines_starts(line, n, "heap_v2/", 8) || !lines_number(&at, line + n, &rate) || at != line + n ||
-	    rate == 0 || rate > RATE_MAX)
-		return lines_error(l, err, E_FORMAT, "expected heap_v2/ and the sampling rate in bytes");
+	at = line + (n < 8 ? n : 8);
+	bool known = lines_starts(line, n, "heap_v2/", 8) && lines_number(&at, line + n, &rate) &&
+	             at == line + n;
+	if (!known || rate == 0 || rate > RATE_MAX)
+		return lines_error(l, err, E_FORMAT,
+		    "expected heap_v2/ and the sampling rate in bytes");
 	d->rate = (double)rate;
 	return E_OK;
 }
@@ -324,8 +329,9 @@ static int read_lines(struct dump *d, struct lines *l, struct error *err)
 	int rc;
 	while ((rc = lines_next(l, &line, &n, err)) == 1) {
 		if (!l->whole && !(d->section == SECTION_MAPS && maps_ended(d->maps)))
-			return lines_error(l, err, E_TRUNCATED, "the dump ends in the middle of this line: its writer's disk was full, "
-			                   "or it was copied only in part");
+			return lines_error(l, err, E_TRUNCATED,
+			    "the dump ends in the middle of this line: its writer's disk was full, "
+			    "or it was copied only in part");
 		rc = read_line(d, l, line, n, err);
 		if (rc)
 			return rc;
@@ -336,8 +342,10 @@ static int read_lines(struct dump *d, struct lines *l, struct error *err)
 		return rc;
 	/* A stack without any count is caught here. */
 	l->number++;
-	return d->open && !d->open_star ? lines_error(l, err, E_TRUNCATED, "the dump ends before the counts of its last stack")
-	                                : close_stack(d, l, err);
+	if (d->open && !d->open_star)
+		return lines_error(l, err, E_TRUNCATED,
+		    "the dump ends before the counts of its last stack");
+	return close_stack(d, l, err);
 }
 
 /* --- what is damaged ------------------------------------------------------ */
@@ -348,8 +356,8 @@ static bool is_damage(int code)
 }
 
 /*
- * Keeps what was read before the damage: of the stack it lies in only the t* line, if that was there. Then
- * the mappings, if they can be found.
+ * Keeps what was read before the damage: of the stack it lies in only the t* line, if that was
+ * there. Then the mappings, if they can be found.
  */
 static int salvage(struct dump *d, struct lines *l, struct error *err)
 {
@@ -374,7 +382,7 @@ static int salvage(struct dump *d, struct lines *l, struct error *err)
 			rc = maps_add_line(d->maps, d->profile, line, n, err);
 			if (rc < 0)
 				return rc;
-		} else if (starts_maps(line, n)) {
+		} else if (maps_begin(line, n)) {
 			d->section = SECTION_MAPS;
 		}
 	}
@@ -384,7 +392,8 @@ static int salvage(struct dump *d, struct lines *l, struct error *err)
 static void warn_damage(const struct dump *d, struct read_report *report, const struct error *damage)
 {
 	if (report)
-		buf_printf(&report->warnings, "%s; kept are the %zu stacks before\n", damage->text, d->n_stacks);
+		buf_printf(&report->warnings,
+		    "%s; kept are the %zu stacks before\n", damage->text, d->n_stacks);
 }
 
 static int read_all(struct dump *d, struct lines *l, const struct read_limits *limits,

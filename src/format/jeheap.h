@@ -1,6 +1,6 @@
 /*
- * What a heap_v2 dump says, line by line, before anything is unsampled: whether its counts are raw and
- * whether its end is missing is known only after all of it was read. Private to jeheap*.c.
+ * What a heap_v2 dump says, line by line, before anything is unsampled: whether its counts are raw
+ * and whether its end is missing is known only after all of it was read. Private to jeheap*.c.
  */
 #ifndef FORMAT_JEHEAP_H
 #define FORMAT_JEHEAP_H
@@ -17,8 +17,8 @@ struct thread {
 };
 
 /*
- * A count line. A stack's lines follow each other: its t* line (thread STAR), then one a thread; when there is one
- * thread and it has all, just one line with that thread and ALONE.
+ * A count line. A stack's lines follow each other: its t* line (thread STAR), then one a thread;
+ * when there is one thread and it has all, just one line with that thread and ALONE.
  */
 #define STAR 0x7fffffffu
 #define ALONE 0x80000000u
@@ -76,7 +76,10 @@ struct counts dump_line(const struct dump *d, size_t i);
 int jeheap_check_end(struct dump *d, struct read_report *report, struct error *err);
 /* Are the counts raw (jemalloc <= 5.2, prof_unbias:false)? Finest lines are then added up. */
 bool jeheap_is_raw(const struct dump *d);
-/* After the samples: says when the stacks account for clearly less than the header, or mappings are missing. */
+/*
+ * After the samples: says when the stacks account for clearly less than the header, or mappings are
+ * missing.
+ */
 void jeheap_warn(const struct dump *d, bool raw, struct read_report *report);
 
 /* jeheap_samples.c: unsamples every line, once, and adds types, source and samples. */

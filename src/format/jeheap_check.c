@@ -1,15 +1,17 @@
 /*
  * Two questions that only the sums can answer.
  *
- * Raw or bent? Raw counts (jemalloc <= 5.2, prof_unbias:false) add up exactly, from threads to stacks to the
- * header. Bent ones (>= 5.3) don't as soon as blocks have different sizes: the header's bytes are then less than
- * the sum of the stacks'. Where all sizes are equal both readings give the same numbers.
+ * Raw or bent? Raw counts (jemalloc <= 5.2, prof_unbias:false) add up exactly, from threads to
+ * stacks to the header. Bent ones (>= 5.3) don't as soon as blocks have different sizes: the
+ * header's bytes are then less than the sum of the stacks'. Where all sizes are equal both readings
+ * give the same numbers.
  *
- * Whole or cut? jemalloc writes the stacks, an empty line, MAPPED_LIBRARIES. With the section there, all stacks are;
- * it may be missing by right (/proc not mounted), but 5.3.0 also leaves a file cut short when a disk fills and calls
- * it success. Raw counts then must add up to the header's. Bent counts are known to half a block each, so what
- * the header and the stacks stand for are spans. One block that was sampled stands for at least R bytes: if the
- * header's span minus the stacks' can't hold R bytes, nothing is missing; if it is wholly above zero, something is.
+ * Whole or cut? jemalloc writes the stacks, an empty line, MAPPED_LIBRARIES. With the section
+ * there, all stacks are; it may be missing by right (/proc not mounted), but 5.3.0 also leaves a
+ * file cut short when a disk fills and calls it success. Raw counts then must add up to the
+ * header's. Bent counts are known to half a block each, so what the header and the stacks stand for
+ * are spans. One block that was sampled stands for at least R bytes: if the header's span minus the
+ * stacks' can't hold R bytes, nothing is missing; if it is wholly above zero, something is.
  */
 #include "format/jeheap.h"
 #include "profile/estimate.h"
@@ -39,7 +41,10 @@ bool jeheap_is_raw(const struct dump *d)
 		return false;
 	if (!counts_equal(&d->header, d->cut ? &d->header_threads : &d->stacks))
 		return false;
-	/* Different sizes added up: bent counts could not. A cut dump proves that only by its threads. */
+	/*
+	 * Different sizes added up: bent counts could not. A cut dump proves that only by its
+	 * threads.
+	 */
 	if (d->greatest_mean > d->least_mean * 1.02 && (!d->cut || busy_threads(d) > 1))
 		return true;
 	/* One size, or one line: bent counts of it would be known as such. */
@@ -118,8 +123,8 @@ static void weigh(const struct dump *d, bool accum, struct balance *balances)
 }
 
 /*
- * Judges one pair of columns. *ret_loss: bytes that may be missing, at most, in a case of doubt (rounding errors
- * taken as independent: four standard deviations).
+ * Judges one pair of columns. *ret_loss: bytes that may be missing, at most, in a case of doubt
+ * (rounding errors taken as independent: four standard deviations).
  */
 static int judge_columns(const struct dump *d, bool accum, enum verdict *ret, double *ret_loss,
                          struct error *err)
@@ -148,7 +153,10 @@ static int judge_columns(const struct dump *d, bool accum, enum verdict *ret, do
 	return E_OK;
 }
 
-/* For raw counts, or what may be some: more in the header than in the stacks, in every column that differs. */
+/*
+ * For raw counts, or what may be some: more in the header than in the stacks, in every column that
+ * differs.
+ */
 static bool header_has_more(const struct dump *d)
 {
 	const struct counts *h = &d->header, *s = &d->stacks;
@@ -183,18 +191,23 @@ static bool judge_raw(const struct dump *d, enum verdict *ret)
 	return false;
 }
 
-/* One pair of columns that the sums could not settle: E_TRUNCATED if more than a hundredth may be missing. */
+/*
+ * One pair of columns that the sums could not settle: E_TRUNCATED if more than a hundredth may be
+ * missing.
+ */
 static int doubt(const struct dump *d, double loss, uint64_t objects, uint64_t bytes, struct read_report *report,
                  struct error *err)
 {
 	double all = (double)bytes * estimate_scale((double)objects, (double)bytes, d->rate);
 	double percent = 100 * loss / all;
 	if (percent > 1)
-		return error_set(err, E_TRUNCATED, "%s: the dump has no MAPPED_LIBRARIES, so its end may be missing, and its sums are too coarse "
-		                 "to tell (%.1f%%, %.0f KiB)", d->name, percent, loss / 1024);
+		return error_set(err, E_TRUNCATED,
+		    "%s: the dump has no MAPPED_LIBRARIES, so its end may be missing, and its "
+		    "sums are too coarse to tell (%.1f%%, %.0f KiB)", d->name, percent, loss / 1024);
 	if (report)
-		buf_printf(&report->warnings, "%s: no MAPPED_LIBRARIES, so its end may be missing: up to %.2f%%, %.0f KiB\n",
-		           d->name, percent, loss / 1024);
+		buf_printf(&report->warnings,
+		    "%s: no MAPPED_LIBRARIES, so its end may be missing: up to %.2f%%, %.0f KiB\n",
+		    d->name, percent, loss / 1024);
 	return E_OK;
 }
 
@@ -224,15 +237,17 @@ static int check_stacks(struct dump *d, struct read_report *report, struct error
 	enum verdict verdict;
 	int rc = judge_raw(d, &verdict) ? E_OK : check_spans(d, report, &verdict, err);
 	if (rc == E_OK && verdict == VERDICT_CUT)
-		rc = error_set(err, E_TRUNCATED, "%s: the dump's end is missing: its stacks come to less than its header counts",
-		               d->name);
+		rc = error_set(err, E_TRUNCATED,
+		    "%s: the dump's end is missing: its stacks come to less than its header counts",
+		    d->name);
 	return rc;
 }
 
 int jeheap_check_end(struct dump *d, struct read_report *report, struct error *err)
 {
 	if (!d->has_header)
-		return error_set(err, E_TRUNCATED, "%s: the dump ends before its totals (\"t*: ...\")", d->name);
+		return error_set(err, E_TRUNCATED,
+		    "%s: the dump ends before its totals (\"t*: ...\")", d->name);
 	if (d->section == SECTION_MAPS)
 		return maps_check_end(d->maps, d->name, d->frames.addresses, d->frames.n, err);
 	return d->gap ? E_OK : check_stacks(d, report, err);
@@ -246,20 +261,28 @@ void jeheap_warn(const struct dump *d, bool raw, struct read_report *report)
 	double header = (double)d->header.bytes *
 	                estimate_scale((double)d->header.objects, (double)d->header.bytes, d->rate);
 	if (d->cut) {
-		/* Raw counts are compared as they are, since the header's mixed sizes have no estimate. */
+		/*
+		 * Raw counts are compared as they are, since the header's mixed sizes have no
+		 * estimate.
+		 */
 		double part = raw ? (double)d->stacks.bytes / (double)d->header.bytes : d->total_bytes / header;
 		if (d->header.bytes > 0)
-			buf_printf(w, "%s: what was kept is %.0f%% of the bytes in use that the header counts\n", d->name, 100 * part);
+			buf_printf(w,
+			    "%s: what was kept is %.0f%% of the bytes in use that the header "
+			    "counts\n", d->name, 100 * part);
 		return;
 	}
 	if (d->section != SECTION_MAPS && d->profile->n_frames > 0)
-		buf_printf(w, "%s: no MAPPED_LIBRARIES: which binary a frame belongs to is unknown\n", d->name);
+		buf_printf(w,
+		    "%s: no MAPPED_LIBRARIES: which binary a frame belongs to is unknown\n", d->name);
 	if (d->skipped > 0)
-		buf_printf(w, "%s: %zu lines of MAPPED_LIBRARIES are no mappings and were passed over\n", d->name,
-		           d->skipped);
+		buf_printf(w,
+		    "%s: %zu lines of MAPPED_LIBRARIES are no mappings and were passed over\n",
+		    d->name, d->skipped);
 	/* Each rounding is uniform within half a block, which stands for R/2 bytes at most. */
 	double rounding = d->rate * sqrt((d->mixed_lines + 1) / 12);
 	if (!raw && header - d->total_bytes > 0.01 * header + 6 * rounding)
-		buf_printf(w, "%s: the stacks account for %.0f of the %.0f KiB that the dump's header counts\n", d->name,
-		           d->total_bytes / 1024, header / 1024);
+		buf_printf(w,
+		    "%s: the stacks account for %.0f of the %.0f KiB that the dump's header "
+		    "counts\n", d->name, d->total_bytes / 1024, header / 1024);
 }

@@ -1,8 +1,9 @@
 /*
  * From printed counts to samples. A line's counts are unsampled once, by themselves, never after
- * adding. Raw counts add up, and the formula is best on the finest lines: one sample a thread line, from its own
- * counts. Counts that jemalloc has bent (>= 5.3) don't add up, and the t* line has the least rounding: it gives
- * the stack's amount, which is shared out in proportion to what the thread lines come to.
+ * adding. Raw counts add up, and the formula is best on the finest lines: one sample a thread line,
+ * from its own counts. Counts that jemalloc has bent (>= 5.3) don't add up, and the t* line has the
+ * least rounding: it gives the stack's amount, which is shared out in proportion to what the thread
+ * lines come to.
  */
 #include "format/jeheap.h"
 #include "profile/estimate.h"
@@ -30,14 +31,20 @@ struct adder {
 	bool raw;
 	uint32_t source;
 	size_t columns;
-	/* Lines with equal counts are common, and so are equal label sets: both are looked up before being made. */
+	/*
+	 * Lines with equal counts are common, and so are equal label sets: both are looked up
+	 * before being made.
+	 */
 	struct { uint64_t objects, bytes; struct scaled scaled; bool used; } *scaled;
 	struct { uint32_t thread, labels; uint64_t block_size; bool used; } *labels;
 	struct share *shares;       size_t shares_capacity;
 	int64_t *values;            size_t values_capacity;     /* columns for each thread line of a stack */
 };
 
-/* What one column's counts stand for, by column: accumulated objects, bytes, objects and bytes in use. */
+/*
+ * What one column's counts stand for, by column: accumulated objects, bytes, objects and bytes in
+ * use.
+ */
 struct amounts {
 	struct scaled accum, inuse;
 };

@@ -15,7 +15,10 @@ int lines_init(struct lines *l, struct stream *in, size_t line_max, uint64_t inp
                struct error *err)
 {
 	*l = (struct lines){ .in = in, .line_max = line_max, .left = input_max };
-	/* A file that is smaller needs no more; the size is only a hint, and one byte more finds the end. */
+	/*
+	 * A file that is smaller needs no more; the size is only a hint, and one byte more finds
+	 * the end.
+	 */
 	l->capacity = in->size_hint > 0 && in->size_hint < BLOCK ? (size_t)in->size_hint + 1 : BLOCK;
 	l->data = malloc(l->capacity);
 	if (!l->data)

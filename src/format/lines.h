@@ -25,8 +25,8 @@ int lines_init(struct lines *l, struct stream *in, size_t line_max, uint64_t inp
 void lines_finish(struct lines *l);
 
 /*
- * 1: a line, without its newline and one carriage return before that; 0: the end. E_LIMIT when the line
- * or the input is too long.
+ * 1: a line, without its newline and one carriage return before that; 0: the end. E_LIMIT when the
+ * line or the input is too long.
  */
 int lines_next(struct lines *l, const char **ret_line, size_t *ret_n, struct error *err);
 
@@ -35,7 +35,8 @@ int lines_error(const struct lines *l, struct error *err, int code, const char *
     __attribute__((format(printf, 4, 5)));
 
 /*
- * Up to 40 bytes of a line for an error message: control and non-ASCII bytes shown as '?'. Returns to.
+ * Up to 40 bytes of a line for an error message: control and non-ASCII bytes shown as '?'. Returns
+ * to.
  */
 #define LINES_QUOTE 48
 const char *lines_quote(char to[LINES_QUOTE], const char *text, size_t n);

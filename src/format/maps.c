@@ -1,7 +1,8 @@
 /*
  * The address space of the process, as its dump recorded it. Three notations: Linux's
- * /proc/PID/maps, "start-end: path" (jemalloc on macOS, gperftools), and FreeBSD's /proc/curproc/map.
- * Which mapping is the main program: the one listed first that is executable, has a file, and is no library.
+ * /proc/PID/maps, "start-end: path" (jemalloc on macOS, gperftools), and FreeBSD's
+ * /proc/curproc/map. Which mapping is the main program: the one listed first that is executable,
+ * has a file, and is no library.
  */
 #include "format/format.h"
 #include "format/lines.h"
@@ -181,6 +182,12 @@ int maps_add_line(struct maps *m, struct profile *p, const char *line, size_t n,
 	return 1;
 }
 
+bool maps_begin(const char *line, size_t n)
+{
+	return lines_starts(line, n, "MAPPED_LIBRARIES:", 17) ||
+	       lines_starts(line, n, "--- Memory map:", 15);
+}
+
 bool maps_ended(const struct maps *m)
 {
 	return m->ended;
@@ -198,8 +205,10 @@ int maps_check_end(const struct maps *m, const char *name, const uint64_t *addre
 			limit = m->ranges[i].mapping.limit;
 	for (size_t i = 0; i < n; i++)
 		if (addresses[i] >= limit)
-			return error_set(err, E_TRUNCATED, "%s: the profile ends in the middle of its list of mappings: frame 0x%llx lies behind the last one",
-			                 name, (unsigned long long)addresses[i]);
+			return error_set(err, E_TRUNCATED,
+			    "%s: the profile ends in the middle of its list of mappings: frame "
+			    "0x%llx lies behind the last one",
+			    name, (unsigned long long)addresses[i]);
 	return E_OK;
 }
 
