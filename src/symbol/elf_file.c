@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <lzma.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #include "base/memory.h"
 
 #define SEGMENTS_MAX 65536
+#define MINI_MAX ((size_t)256 << 20)           /* decompressed */
+#define MINI_MEMORY_MAX ((uint64_t)128 << 20)  /* of the decompressor */
 #define FIRST_CODE 64          /* nothing can lie before the end of the ELF header */
 
 static pthread_once_t version_once = PTHREAD_ONCE_INIT;
@@ -117,6 +120,8 @@ static void read_sections(struct elf_file *f)
 			continue;
 		if (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info"))
 			f->has_debug_info = true;
+		if (!strcmp(name, ".gnu_debugdata"))
+			f->mini = s;
 		if (!strcmp(name, ".gnu_debugaltlink") && is_strange_link(f, s))
 			f->strange_links = true;
 	}
@@ -224,4 +229,44 @@ const char *elf_file_debuglink(const struct elf_file *f, uint32_t *ret_crc)
 	if (name)
 		*ret_crc = crc;
 	return name;
+}
+
+/* Decompresses into a growing buffer; false when damaged, too big, or out of memory. */
+static bool unpack(const Elf_Data *data, uint8_t **ret_bytes, size_t *ret_n)
+{
+	lzma_stream s = LZMA_STREAM_INIT;
+	size_t capacity = 0;
+	lzma_ret rc = lzma_stream_decoder(&s, MINI_MEMORY_MAX, 0);
+	s.next_in = data->d_buf;
+	s.avail_in = data->d_size;
+	while (rc == LZMA_OK) {
+		size_t done = s.total_out;
+		if (done == capacity &&
+		    !memory_grow((void **)ret_bytes, &capacity, done + 65536, 1, MINI_MAX)) {
+			rc = LZMA_MEM_ERROR;
+			break;
+		}
+		s.next_out = *ret_bytes + done;
+		s.avail_out = capacity - done;
+		rc = lzma_code(&s, LZMA_FINISH);
+	}
+	*ret_n = s.total_out;
+	lzma_end(&s);
+	return rc == LZMA_STREAM_END;
+}
+
+Elf *elf_file_mini(const struct elf_file *f, uint8_t **ret_bytes)
+{
+	Elf_Data *data = f->mini ? elf_rawdata(f->mini, NULL) : NULL;
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	Elf *elf = NULL;
+	if (data && data->d_buf && unpack(data, &bytes, &n))
+		elf = elf_memory((char *)bytes, n);
+	if (!elf) {
+		free(bytes);
+		return NULL;
+	}
+	*ret_bytes = bytes;
+	return elf;
 }

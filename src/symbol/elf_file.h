@@ -29,6 +29,7 @@ struct elf_file {
 	char build_id[129];                  /* lower-case hex, "" when there is none */
 	bool fixed_address;                  /* not position independent: addresses are those of the process */
 	bool has_symtab, has_debug_info;
+	Elf_Scn *mini;                       /* .gnu_debugdata, or NULL */
 	bool strange_links;                  /* refers to further debug files that are no regular files */
 };
 
@@ -49,5 +50,11 @@ bool elf_file_has_code(const struct elf_file *f, uint64_t address);
 
 /* Name and checksum of the separate debug file it asks for; NULL when none. Borrowed from f. */
 const char *elf_file_debuglink(const struct elf_file *f, uint32_t *ret_crc);
+
+/*
+ * What is in .gnu_debugdata: an xz-compressed ELF file whose .symtab has the functions that .dynsym lacks (Fedora's
+ * stripped binaries have one). NULL when there is none or it is damaged. elf_end() it, then free() *ret_bytes.
+ */
+Elf *elf_file_mini(const struct elf_file *f, uint8_t **ret_bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The addresses of one binary: offsets become addresses, sorted and without repeats; symbol
  * tables and DWARF are joined with them; then each address gets its frames. DWARF's function wins
- * over the symbol table's, because it sees through inlining; the table names what DWARF doesn't.
+ * over the symbol table's, because it sees through inlining; the tables name what DWARF doesn't.
  */
 #include "symbol/resolve.h"
 
@@ -24,6 +24,8 @@ struct job {
 	const struct elf_file *binary;
 	struct elf_file debug_file;          /* when there is one */
 	bool has_debug_file;
+	Elf *mini;                           /* what .gnu_debugdata holds, when nothing better is there */
+	uint8_t *mini_bytes;
 	uint64_t *addresses;                 /* sorted, without repeats */
 	size_t n;
 	struct place *places;                /* every address asked that is in the file, sorted */
@@ -68,11 +70,13 @@ static int join_symbols(void *job, const uint64_t *addresses, size_t n, struct s
                         struct error *err)
 {
 	struct job *j = job;
-	int rc = symtab_join(j->binary->elf, SHT_SYMTAB, addresses, n, hits, err);
+	int rc = symtab_join(j->binary->elf, SYMTAB_FULL, addresses, n, hits, err);
 	if (rc == 0 && j->has_debug_file)
-		rc = symtab_join(j->debug_file.elf, SHT_SYMTAB, addresses, n, hits, err);
+		rc = symtab_join(j->debug_file.elf, SYMTAB_FULL, addresses, n, hits, err);
+	if (rc == 0 && j->mini)
+		rc = symtab_join(j->mini, SYMTAB_PART, addresses, n, hits, err);
 	if (rc == 0)
-		rc = symtab_join(j->binary->elf, SHT_DYNSYM, addresses, n, hits, err);
+		rc = symtab_join(j->binary->elf, SYMTAB_DYNAMIC, addresses, n, hits, err);
 	return rc;
 }
 
@@ -193,6 +197,8 @@ static void finish(struct job *j)
 	debug_info_finish(&j->debug);
 	if (j->has_debug_file)
 		elf_file_finish(&j->debug_file);
+	elf_end(j->mini);
+	free(j->mini_bytes);
 	free(j->places);
 	free(j->addresses);
 	free(j->symbols);
@@ -220,6 +226,8 @@ int resolve_file(const struct elf_file *f, const uint64_t *file_offsets, size_t 
 		bool all_here = f->has_debug_info || (depth == SYMBOL_TABLE && f->has_symtab);
 		j.has_debug_file = !all_here && locate_debug_file(f, o, &j.debug_file);
 		j.have_symtab = f->has_symtab || (j.has_debug_file && j.debug_file.has_symtab);
+		if (!j.have_symtab)
+			j.mini = elf_file_mini(f, &j.mini_bytes);
 		rc = join_symbols(&j, j.addresses, j.n, j.symbols, err);
 		if (rc == 0 && depth == SYMBOL_FULL)
 			rc = join_debug(&j, &damaged, err);

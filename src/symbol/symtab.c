@@ -22,7 +22,7 @@ struct candidate {
 struct table {
 	Elf *elf;
 	size_t strings;              /* section of the names */
-	bool complete;               /* .symtab */
+	bool complete;               /* knows every label */
 	const uint64_t *addresses;
 	size_t n;
 	struct candidate *best;      /* sized symbols that cover, per address */
@@ -189,10 +189,12 @@ static void choose(const struct table *t, struct symtab_hit *hits)
 	}
 }
 
-int symtab_join(Elf *elf, uint32_t type, const uint64_t *addresses, size_t n,
+int symtab_join(Elf *elf, enum symtab_kind kind, const uint64_t *addresses, size_t n,
                 struct symtab_hit *hits, struct error *err)
 {
-	struct table t = { .elf = elf, .complete = type == SHT_SYMTAB, .addresses = addresses, .n = n };
+	struct table t = { .elf = elf, .complete = kind == SYMTAB_FULL,
+	                   .addresses = addresses, .n = n };
+	uint32_t type = kind == SYMTAB_DYNAMIC ? SHT_DYNSYM : SHT_SYMTAB;
 	GElf_Ehdr header;
 	if (n == 0 || !gelf_getehdr(elf, &header))
 		return 0;

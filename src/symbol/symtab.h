@@ -25,11 +25,17 @@ struct symtab_hit {
 	uint64_t start;
 };
 
+enum symtab_kind {
+	SYMTAB_FULL,         /* .symtab */
+	SYMTAB_PART,         /* .symtab that lacks what .dynsym has */
+	SYMTAB_DYNAMIC,      /* .dynsym */
+};
+
 /*
- * Fills those of hits[0..n) that have no name yet. addresses is sorted, without repeats. type is
- * SHT_SYMTAB or SHT_DYNSYM. A table that is damaged or absurdly overlapping fills nothing more.
+ * Fills those of hits[0..n) that have no name yet. addresses is sorted, without repeats. A table that
+ * is damaged or absurdly overlapping fills nothing.
  */
-int symtab_join(Elf *elf, uint32_t type, const uint64_t *addresses, size_t n,
+int symtab_join(Elf *elf, enum symtab_kind kind, const uint64_t *addresses, size_t n,
                 struct symtab_hit *hits, struct error *err);
 
 #endif

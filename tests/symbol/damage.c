@@ -1,7 +1,7 @@
 /*
  * damage BINARY CUTS FLIPS SEED: asks about a binary's whole code after cutting it at CUTS places, then after cutting
- * one of its sections short CUTS times, and FLIPS times after damaging a few random bytes of it. Whatever comes out, it
- * must come, soon, and without a crash.
+ * one of its sections short CUTS times, and FLIPS times after damaging a few random bytes, of the whole file or of one
+ * section. Whatever comes out, it must come, soon, and without a crash.
  * Prints how many of them could be opened and how many frames there were, so that a test can see that it tested.
  */
 #include <errno.h>
@@ -34,7 +34,7 @@ struct tally {
 static double now(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);       /* the machine may be busy */
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -42,6 +42,13 @@ static void fail(const char *what)
 {
 	fprintf(stderr, "damage: %s: %s\n", what, strerror(errno));
 	exit(1);
+}
+
+static void keep(const void *bytes, size_t n)
+{
+	FILE *f = fopen("damaged-binary", "we");
+	if (f && fwrite(bytes, 1, n, f) == n)
+		fclose(f);
 }
 
 static void ask(const void *bytes, size_t n, const uint64_t *offsets, size_t n_offsets, struct tally *t)
@@ -54,9 +61,12 @@ static void ask(const void *bytes, size_t n, const uint64_t *offsets, size_t n_o
 		fail("memfd");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	double before = now();
+	alarm(10 * SECONDS_MAX);         /* for what would never end */
 	int rc = symbol_resolve(path, "", offsets, n_offsets, SYMBOL_FULL, NULL, &a, &err);
-	if (now() - before > SECONDS_MAX)
-		fail("took too long");
+	if (now() - before > SECONDS_MAX) {
+		keep(bytes, n);
+		fail("took too long (see ./damaged-binary)");
+	}
 	t->tries++;
 	if (rc == 0) {
 		t->answered++;
@@ -79,6 +89,30 @@ static void shorten(char *bytes, size_t n, uint64_t *state)
 	if (section.sh_size)
 		section.sh_size = next_random(state) % section.sh_size;
 	memcpy(bytes + at, &section, sizeof(section));
+}
+
+/* A few single bytes, or one run, anywhere in the file or (mostly) in one section of it. */
+static void flip(char *bytes, size_t n, uint64_t *state)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr section;
+	size_t first = 0, room = n, count = 1 + next_random(state) % 12;
+	memcpy(&header, bytes, sizeof(header));
+	size_t at = header.e_shoff + next_random(state) % header.e_shnum * sizeof(section);
+	if (next_random(state) % 4 && at <= n - sizeof(section)) {
+		memcpy(&section, bytes + at, sizeof(section));
+		if (section.sh_type != SHT_NOBITS && section.sh_size) {
+			first = section.sh_offset;
+			room = section.sh_size;
+		}
+	}
+	size_t begin = next_random(state) % room;
+	bool run = next_random(state) % 4 == 0;
+	for (size_t k = 0; k < count; k++) {
+		size_t where = first + (run ? begin + k : next_random(state)) % room;
+		if (where < n)
+			bytes[where] = (char)next_random(state);
+	}
 }
 
 static uint64_t parse(const char *text)
@@ -124,13 +158,7 @@ int main(int argc, char **argv)
 	}
 	for (uint64_t i = 0; i < n_flips; i++) {
 		memcpy(copy, whole.data, whole.len);
-		/* A few single bytes, or one run. */
-		size_t count = 1 + next_random(&state) % 12, at = next_random(&state) % whole.len;
-		bool run = next_random(&state) % 4 == 0;
-		for (size_t k = 0; k < count; k++) {
-			size_t where = run ? (at + k) % whole.len : next_random(&state) % whole.len;
-			copy[where] = (char)next_random(&state);
-		}
+		flip(copy, whole.len, &state);
 		ask(copy, whole.len, offsets, n, &flips);
 	}
 	printf("cuts %zu answered %zu; sections %zu answered %zu frames %zu; flips %zu answered %zu frames %zu\n",

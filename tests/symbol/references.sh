@@ -9,7 +9,7 @@
 #               frames of clang's DWARF 5; sometimes takes the unit's file for a header's line (shapes.cc:523: it
 #               has no such line)
 set -u
-compare=$1 programs=$2 full=${3:-}
+compare=$(realpath "$1") programs=$(realpath "$2") full=${3:-}
 llvm=$(command -v llvm-symbolizer-14 || command -v llvm-symbolizer)
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
@@ -95,6 +95,31 @@ if [ "$full" = full ]; then
 	variant cc-g++-sections cc g++ -g -O2 -ffunction-sections -Wl,--gc-sections
 	variant cc-g++-lto cc g++ -g -O2 -flto -no-pie
 	variant cc-clang-lines cc clang++-14 -gmlt -O2 -gdwarf-4
+fi
+
+# Debug information in .dwo files, and what distributions make of it: types shared through dwz, in the file or in
+# another one. llvm-symbolizer doesn't follow the latter, so there our own answers before dwz are the reference.
+if [ "$full" = full ]; then
+	mkdir -p "$folder/split4" "$folder/split5"
+	for v in 4 5; do
+		(cd "$folder/split$v" && clang++-14 -g "-gdwarf-$v" -gsplit-dwarf -O2 -o program "$programs/shapes.cc") 2>/dev/null &&
+			against_llvm "split DWARF $v" "$folder/split$v/program" 8000
+	done
+	if ! command -v dwz >/dev/null; then
+		skip "dwz" "dwz is not installed"
+	else
+		for name in cc-g++-4-O2 cc-g++-5-O2; do
+			cp "$folder/$name" "$folder/$name-dwz" && dwz "$folder/$name-dwz" &&
+				against_llvm "$name after dwz" "$folder/$name-dwz" 2500
+		done
+		cp "$folder/cc-g++-4-O2" "$folder/one" &&
+			g++ -g -gdwarf-4 -O2 -no-pie -o "$folder/two" "$programs/shapes.cc"
+		"$compare" -p -n 4000 "$folder/one" >"$folder/before"
+		dwz -m "$folder/common.dwz" -M "$folder/common.dwz" "$folder/one" "$folder/two"
+		"$compare" -p -n 4000 "$folder/one" >"$folder/after"
+		readelf -SW "$folder/one" | grep -q gnu_debugaltlink && cmp -s "$folder/before" "$folder/after"
+		report $? "debug information shared with a second file by dwz: the answers stay"
+	fi
 fi
 
 rust() { # NAME FLAGS...

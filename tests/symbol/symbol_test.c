@@ -191,6 +191,22 @@ static void debug_files_are_found_where_they_may_be(void **state)
 	assert_true(assert_same_answers("no-id-beside", NULL, "no-id") > 200);
 }
 
+static void compressed_symbols_of_a_stripped_binary_are_read(void **state)
+{
+	(void)state;
+	uint64_t at = offset_of("whole", "push") + 1;
+	struct symbol_answers a;
+	if (access(fixture("mini"), F_OK))
+		skip();                          /* no xz to make it with */
+	assert_int_equal(symbol_resolve(fixture("mini"), "", &at, 1, SYMBOL_TABLE, NULL, &a, NULL), 0);
+	assert_int_equal(a.answers[0].n, 1);
+	assert_string_equal(a.frames[0].function, "push");
+	symbol_answers_finish(&a);
+	assert_int_equal(symbol_resolve(fixture("bare/program"), "", &at, 1, SYMBOL_TABLE, NULL, &a, NULL), 0);
+	assert_int_equal(a.answers[0].n, 0);
+	symbol_answers_finish(&a);
+}
+
 /* How many frames have a line. */
 static size_t count_lines(const char *file)
 {
@@ -647,6 +663,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(symbols_without_size_reach_to_the_next_symbol),
 		cmocka_unit_test(unsorted_and_repeated_offsets_keep_their_order),
 		cmocka_unit_test(debug_files_are_found_where_they_may_be),
+		cmocka_unit_test(compressed_symbols_of_a_stripped_binary_are_read),
 		cmocka_unit_test(debug_files_of_another_build_are_not_used),
 		cmocka_unit_test(inlined_calls_come_innermost_first),
 		cmocka_unit_test(wrong_files_are_refused_with_a_reason),
