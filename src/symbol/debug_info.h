@@ -25,12 +25,13 @@
 
 #define NODE_NONE UINT32_MAX
 #define NODES_MAX ((size_t)1 << 28)
+#define NAME_BYTES_MAX ((size_t)64 << 10)    /* longer names are damage */
 
 /* A function or an inlined call whose code has some of the addresses. */
 struct code_node {
 	Dwarf_Die die;
 	uint32_t parent;             /* the node it was inlined into; NODE_NONE for a function */
-	uint32_t depth;              /* of inlining; 0 for a function */
+	uint32_t function_node;      /* the function it is in; itself for a function */
 	uint64_t code_bytes;         /* functions: how much code it claims */
 	/* Filled by debug_info_name: */
 	const char *function, *system_name;
@@ -62,11 +63,23 @@ struct code_place {
  * small part of it.
  */
 struct debug_budget {
-	uint64_t entries;            /* debug information entries looked at */
+	uint64_t entry_bytes;        /* of debug information entries, walked or stepped over */
 	uint64_t ranges;             /* range list entries */
 	uint64_t hits;               /* pairs of entry and address */
+	uint64_t rows;               /* of line tables */
+	double seconds;              /* of this thread's processor time, for what libdw does inside one call */
 	bool exceeded;
 };
+
+/* Takes that much from what is allowed; false, and exceeded is set, when there isn't so much left. */
+static inline bool debug_spend(struct debug_budget *b, uint64_t *left, uint64_t amount)
+{
+	if (*left < amount)
+		b->exceeded = true;
+	else
+		*left -= amount;
+	return !b->exceeded;
+}
 
 struct debug_info {
 	Dwarf *dwarf;

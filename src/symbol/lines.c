@@ -18,7 +18,7 @@ const char *lines_folder(Dwarf_Die *unit)
 
 const char *lines_path(struct debug_info *d, const char *folder, const char *path)
 {
-	if (path[0] == '/' || !folder || folder[0] != '/')
+	if (path[0] == '/' || !folder || folder[0] != '/' || strnlen(folder, PATH_BYTES_MAX) == PATH_BYTES_MAX)
 		return names_keep(d->names, path, strlen(path));
 	struct buf joined;
 	buf_init(&joined, PATH_BYTES_MAX);
@@ -56,7 +56,7 @@ static int set_place(struct debug_info *d, const char *folder, Dwarf_Line *row,
 	if (dwarf_lineendsequence(row, &end) || end)
 		return 0;
 	const char *file = dwarf_linesrc(row, NULL, NULL);
-	if (!file || !*file)
+	if (!file || !*file || strnlen(file, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 		return 0;
 	dwarf_lineno(row, &line);
 	dwarf_linecol(row, &column);
@@ -73,6 +73,8 @@ int lines_unit(struct debug_info *d, Dwarf_Die *unit, const struct asked_list *a
 	size_t n, row = 0;
 	if (dwarf_getsrclines(unit, &lines, &n))
 		return 0;                        /* none, or damaged: functions remain */
+	if (!debug_spend(&d->budget, &d->budget.rows, n))
+		return 0;
 	const char *folder = lines_folder(unit);
 	for (size_t i = 0; i < asked->n; i++) {
 		row = rows_before(lines, row ? row - 1 : 0, n, asked->items[i].address);

@@ -45,8 +45,10 @@ static char *take(struct names *n, size_t bytes)
 {
 	if (bytes > n->left) {
 		size_t block = bytes > NAMES_BLOCK ? bytes : NAMES_BLOCK;
-		if (bytes > NAMES_LIMIT || n->bytes > NAMES_LIMIT - block)
+		if (bytes > NAMES_LIMIT || n->bytes > NAMES_LIMIT - block) {
+			n->full = true;
 			return NULL;
+		}
 		char *fresh = malloc(block);
 		char **slot = fresh ? ARRAY_PUSH(n->blocks, n->n_blocks, n->blocks_capacity, NAMES_MAX)
 		                    : NULL;

@@ -5,6 +5,8 @@
 #ifndef SYMBOL_NAMES_H
 #define SYMBOL_NAMES_H
 
+#include <stdbool.h>
+
 #include "base/memory.h"
 
 struct name;
@@ -16,6 +18,7 @@ struct names {
 	char *at;                /* free room in the newest block */
 	size_t left;
 	size_t bytes;            /* in all blocks */
+	bool full;               /* the limit was passed */
 };
 
 void names_init(struct names *n);

@@ -90,7 +90,7 @@ static int name_call(struct naming *w, struct code_node *node)
 	uint32_t file = number(&node->die, DW_AT_call_file);
 	const char *path = w->files && file < w->n_files ? dwarf_filesrc(w->files, file, NULL, NULL)
 	                                                 : NULL;
-	if (!path)
+	if (!path || strnlen(path, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 		return 0;
 	node->call_file = lines_path(w->d, w->folder, path);
 	return node->call_file ? 0 : error_nomem(w->err, "file names");
@@ -111,12 +111,12 @@ static int name_node(struct naming *w, uint32_t number_of_node)
 	bool mangled = linkage && (is_mangled(linkage) || !name || !*name);
 	if (mangled)
 		name = linkage;
-	if (!name || !*name)
+	if (!name || !*name || strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 		return 0;
 	node->function = mangled ? names_demangled(names, name) : names_keep(names, name, strlen(name));
 	if (!node->function)
 		return error_nomem(w->err, "function names");
-	if (linkage && strcmp(node->function, linkage))
+	if (linkage && strcmp(node->function, linkage) && strnlen(linkage, NAME_BYTES_MAX) < NAME_BYTES_MAX)
 		node->system_name = names_keep(names, linkage, strlen(linkage));
 	if (mangled || !language_has_scopes(w->language))
 		return 0;

@@ -314,6 +314,8 @@ static void say(const struct work *w, struct buf *warnings)
 			binaries_warn(warnings, b->error.text);
 		if (b->state == BINARY_MISSING && missing <= MISSING_NAMED)
 			warn_missing(w, warnings, b);
+		if (w->batches[i].rc)
+			binaries_warn(warnings, w->batches[i].error.text);
 		if (w->batches[i].damaged) {
 			struct error e;
 			error_set(&e, E_FORMAT,

@@ -12,8 +12,10 @@
 #include "symbol/locate.h"
 #include "symbol/symtab.h"
 
-#define FRAMES_MAX ((size_t)1 << 28)
-#define INLINED_MAX 1024             /* frames of one address */
+/* Frames of one address, and of all: a million and a hundred an address. */
+#define INLINED_MAX 512
+#define FRAMES_BASE ((size_t)1 << 20)
+#define FRAMES_PER_ADDRESS 100
 
 struct place {
 	uint64_t address;
@@ -99,7 +101,7 @@ static int join_debug(struct job *j, bool *ret_damaged, struct error *err)
 
 static struct symbol_frame *push_frame(struct symbol_answers *a)
 {
-	struct symbol_frame *f = ARRAY_PUSH(a->frames, a->n_frames, a->frames_capacity, FRAMES_MAX);
+	struct symbol_frame *f = ARRAY_PUSH(a->frames, a->n_frames, a->frames_capacity, SIZE_MAX);
 	if (f)
 		memset(f, 0, sizeof(*f));
 	return f;
@@ -159,11 +161,16 @@ static int add_code_frames(struct job *j, size_t i, struct symbol_answers *a, st
 	return 0;
 }
 
-static int make_frames(struct job *j, struct symbol_answers *a, struct error *err)
+static int make_frames(struct job *j, struct symbol_answers *a, bool *ret_damaged, struct error *err)
 {
+	size_t most = FRAMES_BASE + FRAMES_PER_ADDRESS * j->n;
 	for (size_t i = 0; i < j->n; i++) {
 		size_t first = a->n_frames;
 		bool code = j->has_debug && j->debug.places[i].node != NODE_NONE;
+		if (code && first > most) {
+			*ret_damaged = true;             /* no program inlines like that */
+			code = false;
+		}
 		int rc = code ? add_code_frames(j, i, a, err) : add_symbol_frame(j, i, a, err);
 		if (rc)
 			return rc;
@@ -232,11 +239,13 @@ int resolve_file(const struct elf_file *f, const uint64_t *file_offsets, size_t 
 		if (rc == 0 && depth == SYMBOL_FULL)
 			rc = join_debug(&j, &damaged, err);
 		if (rc == 0)
-			rc = make_frames(&j, &a, err);
+			rc = make_frames(&j, &a, &damaged, err);
 	}
 	if (rc == 0)
 		rc = give_addresses(&j, n, ret_addresses, err);
 	finish(&j);
+	if (rc == E_NOMEM && j.names && j.names->full)
+		rc = error_set(err, E_LIMIT, "%s: its names take more than 1 GiB: damaged", f->path);
 	if (rc) {
 		symbol_answers_finish(&a);
 		return rc;

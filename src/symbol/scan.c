@@ -45,10 +45,8 @@ static bool takes(const struct scan *s, const struct code_place *place, const st
 		return place->node == node->parent;
 	if (place->node == NODE_NONE)
 		return true;
-	uint32_t owner = place->node;
-	while (s->d->nodes[owner].parent != NODE_NONE)
-		owner = s->d->nodes[owner].parent;
-	return node->code_bytes < s->d->nodes[owner].code_bytes;
+	const struct code_node *owner = &s->d->nodes[s->d->nodes[place->node].function_node];
+	return node->code_bytes < owner->code_bytes;
 }
 
 /* Gives the node its addresses; *ret is its number, or NODE_NONE when it has none. */
@@ -60,11 +58,8 @@ static int attach(struct scan *s, Dwarf_Die *die, uint32_t parent, uint32_t *ret
 	for (struct range_walk w = { 0 }; range_next(d, die, &w);) {
 		size_t i = asked_lower_bound(s->asked, s->n, w.low);
 		for (; i < s->n && s->asked[i].address < w.high; i++) {
-			if (d->budget.hits == 0) {
-				d->budget.exceeded = true;
+			if (!debug_spend(&d->budget, &d->budget.hits, 1))
 				return 0;
-			}
-			d->budget.hits--;
 			if (parent == NODE_NONE && !node.code_bytes)
 				node.code_bytes = claimed_bytes(d, die);
 			struct code_place *place = &d->places[s->asked[i].index];
@@ -75,9 +70,9 @@ static int attach(struct scan *s, Dwarf_Die *die, uint32_t parent, uint32_t *ret
 				                                    d->nodes_capacity, NODES_MAX);
 				if (!slot)
 					return error_nomem(s->err, "debug information");
-				node.depth = parent == NODE_NONE ? 0 : d->nodes[parent].depth + 1;
-				*slot = node;
 				*ret = (uint32_t)(d->n_nodes - 1);
+				node.function_node = parent == NODE_NONE ? *ret : d->nodes[parent].function_node;
+				*slot = node;
 			}
 			place->node = *ret;
 			if (parent == NODE_NONE)
@@ -160,12 +155,13 @@ static int walk(struct scan *s, Dwarf_Die *unit)
 	                 CURSOR_DEPTH_MAX + 2))
 		return error_nomem(s->err, "debug information");
 	s->at_depth[0] = s->at_depth[1] = NODE_NONE;
+	const unsigned char *before = unit->addr;
 	while (step == CURSOR_AT) {
-		if (d->budget.entries == 0 || d->budget.exceeded) {
-			d->budget.exceeded = true;
+		const unsigned char *at = c.die.addr;
+		if (d->budget.exceeded ||
+		    !debug_spend(&d->budget, &d->budget.entry_bytes, (uint64_t)(at - before)))
 			return 0;
-		}
-		d->budget.entries--;
+		before = at;
 		if (!memory_grow((void **)&s->at_depth, &s->at_depth_capacity, c.depth + 2,
 		                 sizeof(*s->at_depth), CURSOR_DEPTH_MAX + 2))
 			return error_nomem(s->err, "debug information");

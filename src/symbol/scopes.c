@@ -84,11 +84,6 @@ static int qualify_unit(struct scopes *s, struct error *err)
 		return 0;
 	enum cursor_step step = cursor_begin(&c, &unit);
 	while (step == CURSOR_AT && next < s->n) {
-		if (d->budget.entries == 0) {
-			d->budget.exceeded = true;
-			return 0;
-		}
-		d->budget.entries--;
 		/* Wanted ones that lie before: no entry begins there. */
 		while (next < s->n && (unsigned char *)s->wanted[next].die.addr < (unsigned char *)c.die.addr)
 			next++;
@@ -99,8 +94,11 @@ static int qualify_unit(struct scopes *s, struct error *err)
 		}
 		struct die_cursor after = c;
 		enum cursor_step over = cursor_over(&after);
-		bool inside = next < s->n && (over != CURSOR_AT || (unsigned char *)s->wanted[next].die.addr <
-		                                                  (unsigned char *)after.die.addr);
+		const unsigned char *end = over == CURSOR_AT ? after.die.addr : c.end;
+		if (!debug_spend(&d->budget, &d->budget.entry_bytes,
+		                 (uint64_t)(end - (const unsigned char *)c.die.addr)))
+			return 0;
+		bool inside = next < s->n && (over != CURSOR_AT || (unsigned char *)s->wanted[next].die.addr < end);
 		if (inside && c.depth + 1 < SCOPES_MAX) {
 			s->path[c.depth] = c.die;
 			step = cursor_into(&c);

@@ -44,7 +44,8 @@ struct symbol_answers {
 
 /*
  * Resolves file offsets in the binary at path. build_id (hex, may be "") must equal the file's when both have one:
- * E_FORMAT otherwise ("... is not the file the profile was taken from"). An unreadable file is E_IO.
+ * E_FORMAT otherwise ("... is not the file the profile was taken from"). An unreadable file is E_IO, one whose names are
+ * beyond all measure E_LIMIT.
  */
 int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_offsets, size_t n,
                    enum symbol_depth depth, const struct symbol_options *o,

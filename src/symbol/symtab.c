@@ -9,8 +9,10 @@
 #include <string.h>
 
 /* Covering pairs we are ready to look at: damaged tables may have every symbol cover everything. */
-#define PAIRS_BASE 20000000
-#define PAIRS_PER_ADDRESS 1000
+#define PAIRS_BASE 1000000
+#define PAIRS_PER_ADDRESS 200
+#define NAME_BYTES_MAX 65536
+#define COMPARED_BYTES 1024
 
 struct candidate {
 	uint64_t start;
@@ -21,7 +23,8 @@ struct candidate {
 
 struct table {
 	Elf *elf;
-	size_t strings;              /* section of the names */
+	const char *strings;         /* the names, up to the last NUL */
+	size_t strings_bytes;
 	bool complete;               /* knows every label */
 	const uint64_t *addresses;
 	size_t n;
@@ -50,9 +53,15 @@ static size_t lower_bound(const uint64_t *addresses, size_t n, uint64_t value)
 	return low;
 }
 
-static unsigned underscores(const char *name)
+/* A candidate's name, or NULL. */
+static const char *name_of(const struct table *t, const struct candidate *c)
 {
-	return (unsigned)strspn(name, "_");
+	return c->name < t->strings_bytes ? t->strings + c->name : NULL;
+}
+
+static bool is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
 /* Names are mangled or not, so leading underscores are compared only among the unmangled. */
@@ -60,13 +69,13 @@ static bool plainer(const char *a, const char *b)
 {
 	if (!a || !b)
 		return a != NULL;
-	bool mangled_a = a[0] == '_' && (a[1] == 'Z' || a[1] == 'R');
-	bool mangled_b = b[0] == '_' && (b[1] == 'Z' || b[1] == 'R');
-	if (!mangled_a && !mangled_b && underscores(a) != underscores(b))
-		return underscores(a) < underscores(b);
-	if (strlen(a) != strlen(b))
-		return strlen(a) < strlen(b);
-	return strcmp(a, b) < 0;
+	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
+	if (!is_mangled(a) && !is_mangled(b) && under_a != under_b)
+		return under_a < under_b;
+	size_t length_a = strnlen(a, COMPARED_BYTES), length_b = strnlen(b, COMPARED_BYTES);
+	if (length_a != length_b)
+		return length_a < length_b;
+	return strncmp(a, b, COMPARED_BYTES) < 0;
 }
 
 static bool better(const struct table *t, const struct candidate *a, const struct candidate *b)
@@ -78,8 +87,7 @@ static bool better(const struct table *t, const struct candidate *a, const struc
 	bool local_a = a->binding == STB_LOCAL, local_b = b->binding == STB_LOCAL;
 	if (local_a != local_b)
 		return local_b;
-	return a->name != b->name && plainer(elf_strptr(t->elf, t->strings, a->name),
-	                                     elf_strptr(t->elf, t->strings, b->name));
+	return a->name != b->name && plainer(name_of(t, a), name_of(t, b));
 }
 
 static bool add_sized(struct table *t, const struct candidate *c, uint64_t size, size_t first)
@@ -140,13 +148,26 @@ static bool read_code_sections(struct table *t)
 	return true;
 }
 
+static bool read_strings(struct table *t, size_t section)
+{
+	Elf_Scn *s = elf_getscn(t->elf, section);
+	Elf_Data *data = s ? elf_getdata(s, NULL) : NULL;
+	const char *end = data && data->d_buf ? memrchr(data->d_buf, '\0', data->d_size) : NULL;
+	if (!end)
+		return false;
+	t->strings = data->d_buf;
+	t->strings_bytes = (size_t)(end - t->strings) + 1;
+	return true;
+}
+
 static bool stream(struct table *t, Elf_Scn *section, const GElf_Shdr *h)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	size_t entry = gelf_fsize(t->elf, ELF_T_SYM, 1, EV_CURRENT);
 	if (!data || !data->d_buf || !entry)
 		return true;
-	t->strings = h->sh_link;
+	if (!read_strings(t, h->sh_link))
+		return true;
 	size_t n = data->d_size / entry;
 	for (size_t i = 1; i < n && i < INT32_MAX; i++) {
 		GElf_Sym s;
@@ -180,8 +201,8 @@ static void choose(const struct table *t, struct symtab_hit *hits)
 		const struct candidate *c = &t->best[i];
 		if (!c->rank)
 			c = unsized_for(t, i, &last, floor);
-		const char *name = c && !hits[i].name ? elf_strptr(t->elf, t->strings, c->name) : NULL;
-		if (!name || !*name)
+		const char *name = c && !hits[i].name ? name_of(t, c) : NULL;
+		if (!name || !*name || strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 			continue;
 		hits[i] = (struct symtab_hit){ name, strcspn(name, "@"), c->start };
 		if (hits[i].length == 0)

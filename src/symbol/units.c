@@ -3,9 +3,11 @@
  * that no unit claims that way is looked up in .debug_aranges.
  */
 #include <dwarf.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "symbol/debug_info.h"
 
@@ -26,12 +28,7 @@ size_t asked_lower_bound(const struct asked *items, size_t n, uint64_t value)
 
 bool range_next(struct debug_info *d, Dwarf_Die *die, struct range_walk *w)
 {
-	for (;;) {
-		if (d->budget.ranges == 0) {
-			d->budget.exceeded = true;
-			return false;
-		}
-		d->budget.ranges--;
+	while (debug_spend(&d->budget, &d->budget.ranges, 1)) {
 		w->at = dwarf_ranges(die, w->at, &w->base, &w->low, &w->high);
 		if (w->at < 0)
 			d->damaged = true;
@@ -41,6 +38,7 @@ bool range_next(struct debug_info *d, Dwarf_Die *die, struct range_walk *w)
 		if (w->low < w->high && elf_file_has_code(d->binary, w->low))
 			return true;
 	}
+	return false;
 }
 
 bool code_entry(struct debug_info *d, Dwarf_Die *die, uint64_t *ret_address)
@@ -60,6 +58,29 @@ bool language_has_scopes(int language)
 	       language == DW_LANG_Rust;
 }
 
+/* Bytes of the sections whose names contain that; decompressed ones, since libdw has just done so. */
+static uint64_t section_bytes(Elf *elf, const char *part)
+{
+	uint64_t sum = 0;
+	size_t names;
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		return 0;
+	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
+		GElf_Shdr h;
+		const char *name = gelf_getshdr(s, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
+		if (name && strstr(name, part))
+			sum += h.sh_size;
+	}
+	return sum;
+}
+
+static double thread_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 int debug_info_open(struct debug_info *d, const struct elf_file *file,
                     const struct elf_file *binary, struct names *names)
 {
@@ -72,9 +93,12 @@ int debug_info_open(struct debug_info *d, const struct elf_file *file,
 	d->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	if (!d->dwarf)
 		return E_FORMAT;
-	/* An entry takes at least a byte, even compressed ones are rarely past 1:16; everything is walked at most twice. */
-	d->budget.entries = 1000000 + 40 * file->bytes;
-	d->budget.ranges = 10000000 + 10 * file->bytes;
+	/* Entries are walked at most twice and looked at for scopes once; split units are in other files. */
+	uint64_t entries = section_bytes(file->elf, "debug_info");
+	d->budget.entry_bytes = ((uint64_t)256 << 20) + 4 * entries;
+	d->budget.ranges = 5000000 + entries + 4 * section_bytes(file->elf, "debug_r");
+	d->budget.rows = 10000000 + 2 * section_bytes(file->elf, "debug_line");
+	d->budget.seconds = thread_seconds() + 120 + (double)file->bytes / (16 << 20);
 	return 0;
 }
 
@@ -144,16 +168,6 @@ static void sort_asked(struct asked_list *l)
 	l->n = kept;
 }
 
-static bool spend_hit(struct debug_info *d)
-{
-	if (d->budget.hits == 0) {
-		d->budget.exceeded = true;
-		return false;
-	}
-	d->budget.hits--;
-	return true;
-}
-
 static int collect(struct debug_info *d, Dwarf_Die *unit, struct asked_list *l, struct error *err)
 {
 	l->n = 0;
@@ -165,7 +179,9 @@ static int collect(struct debug_info *d, Dwarf_Die *unit, struct asked_list *l, 
 			low += right ? half + 1 : 0;
 			n = right ? n - half - 1 : half;
 		}
-		for (; low < d->n && d->addresses[low] < w.high && spend_hit(d); low++) {
+		for (; low < d->n && d->addresses[low] < w.high; low++) {
+			if (!debug_spend(&d->budget, &d->budget.hits, 1))
+				return 0;
 			struct asked *slot = ARRAY_PUSH(l->items, l->n, l->capacity, NODES_MAX);
 			if (!slot)
 				return error_nomem(err, "debug information");
@@ -181,6 +197,10 @@ static int join_unit(struct debug_info *d, Dwarf_CU *cu, uint8_t type, Dwarf_Die
                      const struct asked_list *asked, struct error *err)
 {
 	Dwarf_Die tree;
+	if (thread_seconds() > d->budget.seconds)
+		d->budget.exceeded = true;
+	if (d->budget.exceeded)
+		return 0;
 	if (unit_tree(cu, type, unit, &tree)) {
 		int rc = scan_unit(d, &tree, asked, err);
 		if (rc)
@@ -195,7 +215,7 @@ static int join_by_aranges(struct debug_info *d, struct asked_list *l, struct er
 	Dwarf_Aranges *table = NULL;
 	size_t n;
 	int rc = 0;
-	for (size_t i = 0; i < d->n && rc == 0; i++) {
+	for (size_t i = 0; i < d->n && rc == 0 && !d->budget.exceeded; i++) {
 		if (d->places[i].has_unit)
 			continue;
 		if (!table && dwarf_getaranges(d->dwarf, &table, &n))

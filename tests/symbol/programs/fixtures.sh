@@ -33,10 +33,9 @@ objcopy --only-keep-debug whole "ids/.build-id/${id:0:2}/${id:2}.debug"
 strip -o bare/program whole             # no link: only its build id leads there
 
 # As Fedora strips: the local functions' names stay, compressed.
-if command -v xz >/dev/null; then
-	objcopy --strip-debug whole functions && xz functions
-	objcopy --add-section .gnu_debugdata=functions.xz bare/program mini
-fi
+objcopy --strip-debug whole functions
+xz functions
+objcopy --add-section .gnu_debugdata=functions.xz bare/program mini
 
 gcc -O2 -g -Wl,--build-id=none -o no-id "$programs/shapes.c"
 separate no-id no-id-beside             # the checksum decides
