@@ -78,7 +78,7 @@ static int to_pprof(const struct convert_settings *s, struct profile *p, struct 
 		failed = profile_trim_allocator(p, err);
 	if (failed)
 		return failed;
-	struct pprof_write_options how = { .gzip = true, .level = 6 };
+	struct pprof_write_options how = { .gzip = true };
 	progress_phase("writing pprof", 0);
 	return pprof_write(p, &how, out, err);
 }

@@ -59,7 +59,6 @@ int pprof_read(const void *bytes, size_t n, const char *name, const struct read_
 
 struct pprof_write_options {
 	bool gzip;
-	int level;                  /* 1-12 of libdeflate */
 };
 
 /*
@@ -88,7 +87,8 @@ bool gz_is(const uint8_t *head, size_t n);
 /* Whole buffer, all members; checks CRC and length; the output's limits are limits->input_bytes and the ratio. */
 int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
                struct buf *out, struct error *err);
-int gz_deflate(const void *bytes, size_t n, int level, struct buf *out, struct error *err);
+/* One gzip member, the same bytes on every machine; a few threads when there is much (deflate.c). Appends to out. */
+int gz_deflate(const void *bytes, size_t n, struct buf *out, struct error *err);
 /* Streaming: makes *out a stream of the decompressed bytes of in (borrowed until out is closed). */
 int gz_stream(struct stream *in, const struct read_limits *limits, struct stream *ret_out, struct error *err);
 

@@ -285,20 +285,3 @@ int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_
 	libdeflate_free_decompressor(d);
 	return rc;
 }
-
-int gz_deflate(const void *bytes, size_t n, int level, struct buf *out, struct error *err)
-{
-	struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
-	if (!c)
-		return error_nomem(err, "the compressor");
-	size_t room = libdeflate_gzip_compress_bound(c, n), got = 0;
-	if (buf_reserve(out, room))
-		got = libdeflate_gzip_compress(c, bytes, n, out->data + out->len, room);
-	libdeflate_free_compressor(c);
-	if (got == 0)
-		return error_set(err, E_LIMIT, "no memory for %zu compressed bytes", room);
-	out->len += got;
-	out->data[out->len] = '\0';
-	return E_OK;
-}
-

@@ -46,6 +46,8 @@ struct writer {
 	size_t n_functions, functions_capacity;
 
 	uint32_t *location_numbers;     /* by location: its id; 0: not used */
+	uint32_t *location_order;       /* the used ones in the order of their ids */
+	size_t n_locations;
 	uint8_t *mapping_flags;         /* by mapping: what its locations have */
 	uint32_t *line_functions;       /* ids, of the location at hand */
 	size_t line_functions_capacity;
@@ -255,15 +257,12 @@ static void put_header(struct writer *w)
 
 /* --- mappings, locations, functions --------------------------------------- */
 
-/* Numbers the locations that a sample uses, in their order, and sees what their mappings can claim. */
-static void find_used(struct writer *w)
+/* How often the samples' stacks go through each location; false when out of memory. */
+static bool count_uses(const struct profile *p, uint32_t *uses)
 {
-	const struct profile *p = w->p;
 	uint8_t *seen = calloc(p->n_stacks + 1, 1);
-	if (!seen) {
-		w->failed = true;
-		return;
-	}
+	if (!seen)
+		return false;
 	for (size_t i = 0; i < p->n_samples; i++) {
 		uint32_t stack = p->samples[i].stack;
 		if (seen[stack])
@@ -271,25 +270,54 @@ static void find_used(struct writer *w)
 		seen[stack] = 1;
 		const uint32_t *frames = p->frames + p->stacks[stack].first;
 		for (uint32_t k = 0; k < p->stacks[stack].n; k++)
-			w->location_numbers[frames[k]] = 1;
+			uses[frames[k]] += uses[frames[k]] < UINT32_MAX;
 	}
 	free(seen);
-	uint32_t number = 0;
-	for (size_t i = 0; i < p->n_locations; i++) {
-		const struct location *l = &p->locations[i];
-		if (!w->location_numbers[i])
-			continue;
-		w->location_numbers[i] = ++number;
-		if (l->mapping == PROFILE_NONE)
-			continue;
-		unsigned flags = HAS_FUNCTIONS | (l->n_lines > 1 ? HAS_INLINE_FRAMES : 0);
-		for (uint32_t k = 0; k < l->n_lines; k++) {
-			const struct line *line = &p->lines[l->first_line + k];
-			flags |= p->functions[line->function].file ? HAS_FILENAMES : 0;
-			flags |= line->line ? HAS_LINE_NUMBERS : 0;
-		}
-		w->mapping_flags[l->mapping] |= (uint8_t)flags;
+	return true;
+}
+
+static int by_use(const void *a, const void *b, void *context)
+{
+	const uint32_t *uses = context;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	if (uses[i] != uses[k])
+		return uses[i] > uses[k] ? -1 : 1;
+	return (i > k) - (i < k);
+}
+
+static void note_mapping(struct writer *w, const struct location *l)
+{
+	const struct profile *p = w->p;
+	if (l->mapping == PROFILE_NONE)
+		return;
+	unsigned flags = HAS_FUNCTIONS | (l->n_lines > 1 ? HAS_INLINE_FRAMES : 0);
+	for (uint32_t k = 0; k < l->n_lines; k++) {
+		const struct line *line = &p->lines[l->first_line + k];
+		flags |= p->functions[line->function].file ? HAS_FILENAMES : 0;
+		flags |= line->line ? HAS_LINE_NUMBERS : 0;
 	}
+	w->mapping_flags[l->mapping] |= (uint8_t)flags;
+}
+
+/*
+ * Numbers the locations that a sample uses, the most used first: their ids take one byte, and stacks are most of
+ * the file. Also sees what their mappings can claim.
+ */
+static void find_used(struct writer *w)
+{
+	const struct profile *p = w->p;
+	if (!count_uses(p, w->location_numbers)) {
+		w->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < p->n_locations; i++)
+		if (w->location_numbers[i]) {
+			w->location_order[w->n_locations++] = i;
+			note_mapping(w, &p->locations[i]);
+		}
+	qsort_r(w->location_order, w->n_locations, sizeof *w->location_order, by_use, w->location_numbers);
+	for (uint32_t i = 0; i < w->n_locations; i++)
+		w->location_numbers[w->location_order[i]] = i + 1;
 }
 
 static void put_mapping(struct writer *w, uint32_t index)
@@ -556,9 +584,8 @@ static int write_all(struct writer *w, struct error *err)
 	put_header(w);
 	for (uint32_t i = 0; i < p->n_mappings; i++)
 		put_mapping(w, i);
-	for (uint32_t i = 0; i < p->n_locations; i++)
-		if (w->location_numbers[i])
-			put_location(w, i);
+	for (size_t i = 0; i < w->n_locations; i++)
+		put_location(w, w->location_order[i]);
 	for (uint32_t i = 1; i <= w->n_functions; i++)
 		put_function(w, i);
 	for (size_t i = 0; i < p->n_samples && !rc && !w->failed; i++)
@@ -580,8 +607,10 @@ static int write_raw(const struct profile *p, struct buf *out, struct error *err
 	struct writer w = { .p = p, .out = out };
 	w.function_numbers = calloc(p->n_functions + 1, sizeof *w.function_numbers);
 	w.location_numbers = calloc(p->n_locations + 1, sizeof *w.location_numbers);
+	w.location_order = calloc(p->n_locations + 1, sizeof *w.location_order);
 	w.mapping_flags = calloc(p->n_mappings + 1, 1);
-	int rc = w.function_numbers && w.location_numbers && w.mapping_flags && strings_init(&w.own)
+	int rc = w.function_numbers && w.location_numbers && w.location_order && w.mapping_flags &&
+	                 strings_init(&w.own)
 	             ? write_all(&w, err)
 	             : error_nomem(err, "writing a pprof profile");
 	strings_finish(&w.own);
@@ -591,6 +620,7 @@ static int write_raw(const struct profile *p, struct buf *out, struct error *err
 	free(w.own_function_numbers);
 	free(w.functions);
 	free(w.location_numbers);
+	free(w.location_order);
 	free(w.mapping_flags);
 	free(w.line_functions);
 	return rc;
@@ -605,7 +635,7 @@ int pprof_write(const struct profile *p, const struct pprof_write_options *o, st
 	buf_init(&raw, BUF_MAX_DEFAULT);
 	int rc = write_raw(p, &raw, err);
 	if (!rc)
-		rc = gz_deflate(raw.data, raw.len, o->level, out, err);
+		rc = gz_deflate(raw.data, raw.len, out, err);
 	buf_finish(&raw);
 	return rc;
 }

@@ -8,7 +8,7 @@ static void compress(const void *bytes, size_t n, struct buf *out)
 {
 	struct error err;
 	buf_init(out, (size_t)1 << 24);
-	assert_int_equal(gz_deflate(bytes, n, 6, out, &err), E_OK);
+	assert_int_equal(gz_deflate(bytes, n, out, &err), E_OK);
 }
 
 static void texts_plain_and_compressed(void **state)
@@ -37,7 +37,7 @@ static void pprof_plain_and_compressed(void **state)
 	struct outcome o = read_text(format_read, DUMP);
 	assert_int_equal(o.rc, E_OK);
 	for (int gzip = 0; gzip < 2; gzip++) {
-		struct pprof_write_options options = { .gzip = gzip, .level = 6 };
+		struct pprof_write_options options = { .gzip = gzip };
 		struct buf out;
 		struct error err;
 		buf_init(&out, (size_t)1 << 24);

@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.text);
 	else
 		fprintf(stderr, "%s %s: %zu bytes, %.3f s\n", argv[1], argv[2], out.len, seconds() - start);
-	if (!code && fwrite(out.data, 1, out.len, stdout) != out.len)
+	if (!code && out.len && fwrite(out.data, 1, out.len, stdout) != out.len)
 		code = 1;
 	buf_finish(&out);
 	view_free(v);

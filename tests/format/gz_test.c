@@ -24,7 +24,7 @@ static const struct read_limits limits = {
 static void pack(struct buf *out, const void *data, size_t n)
 {
 	struct error err = { 0 };
-	if (gz_deflate(data, n, 6, out, &err))
+	if (gz_deflate(data, n, out, &err))
 		fail_msg("%s", err.text);
 }
 

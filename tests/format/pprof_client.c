@@ -68,7 +68,7 @@ static void write_file(const char *path, const struct profile *p, bool gzip)
 	struct output o;
 	struct buf out;
 	buf_init(&out, BUF_MAX_DEFAULT);
-	struct pprof_write_options options = { .gzip = gzip, .level = 1 };
+	struct pprof_write_options options = { .gzip = gzip };
 	if (pprof_write(p, &options, &out, &err) || output_open(&o, path, &err) ||
 	    output_write(&o, out.data, out.len, &err) || output_commit(&o, &err))
 		die(err.text);
@@ -258,13 +258,13 @@ static int time_file(const char *path)
 	printf("%zu raw bytes, %zu samples: inflate %.3f s, read %.3f s, peak %ld KiB\n", raw.len,
 	       p->n_samples, inflated - begin, read - inflated, peak_kib());
 	buf_finish(&raw);
-	for (int level = 0; level <= 6; level++) {
-		struct pprof_write_options options = { .gzip = level > 0, .level = level };
+	for (int gzip = 0; gzip <= 1; gzip++) {
+		struct pprof_write_options options = { .gzip = gzip };
 		buf_init(&out, BUF_MAX_DEFAULT);
 		begin = now();
 		if (pprof_write(p, &options, &out, &err))
 			die(err.text);
-		printf("write at level %d: %.3f s, %zu bytes\n", level, now() - begin, out.len);
+		printf("write%s: %.3f s, %zu bytes\n", gzip ? " gzip" : "", now() - begin, out.len);
 		buf_finish(&out);
 	}
 	profile_free(p);

@@ -531,7 +531,7 @@ static void write_profile(const struct profile *p, bool gzip, struct buf *raw)
 	struct error err = { 0 };
 	buf_init(&out, 1 << 28);
 	buf_init(raw, 1 << 28);
-	struct pprof_write_options options = { .gzip = gzip, .level = 1 };
+	struct pprof_write_options options = { .gzip = gzip };
 	if (pprof_write(p, &options, &out, &err))
 		fail_msg("%s", err.text);
 	if (gzip) {
