@@ -314,10 +314,10 @@ static void add_label(struct flame *f, const struct flame_box *b, double x, doub
 	buf_adds(f->out, "</text>");
 }
 
-/* A gap to the right, as long as it isn't most of the box. */
+/* A gap of a pixel to the right, less for narrow boxes. */
 static double drawn_width(double width)
 {
-	return width > 3 ? width - 1 : width * 0.8;
+	return width - fmin(1, width * 0.2);
 }
 
 static void add_box(struct flame *f, const struct flame_box *b, double x, double width)

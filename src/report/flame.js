@@ -201,8 +201,8 @@ function classOf(i) {
 
 /* child: where a run of narrow boxes begins, else 0. */
 function addRect(i, child, x, y, w, name, group) {
-	/* A gap to the right, as long as it isn't most of the box. */
-	var r = element('rect', { 'class': 'box ' + name, x: x.toFixed(2), y: y, width: (w > 3 ? w - 1 : w * 0.8).toFixed(2), height: data.row - 1 });
+	/* A gap of a pixel to the right, less for narrow boxes. */
+	var r = element('rect', { 'class': 'box ' + name, x: x.toFixed(2), y: y, width: (w - Math.min(1, w * 0.2)).toFixed(2), height: data.row - 1 });
 	r.box = i;
 	r.child = child;
 	if (w < 4)

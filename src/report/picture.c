@@ -97,9 +97,26 @@ static size_t past_bracket(const char *name, size_t n, size_t at)
 	return 0;
 }
 
+/* Where "!0x12ab" begins, or n. */
+static size_t address_at(const char *name, size_t n)
+{
+	for (size_t i = n; i-- > 0;) {
+		if (name[i] == '!')
+			return n - i > 3 && memcmp(name + i, "!0x", 3) == 0 ? i : n;
+		if (!is_word(name[i]))
+			return n;
+	}
+	return n;
+}
+
 void picture_short(const char *name, size_t n, struct buf *out)
 {
-	size_t sign_end = SIZE_MAX;
+	size_t sign_end = SIZE_MAX, address = address_at(name, n);
+	if (address > 1 && address < n) {
+		buf_adds(out, ELLIPSIS);
+		buf_add(out, name + address, n - address);
+		return;
+	}
 	for (size_t i = 0; i < n;) {
 		size_t sign = operator_sign(name, n, i);
 		if (sign) {

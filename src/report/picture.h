@@ -24,7 +24,8 @@ void picture_place(const struct view *v, uint32_t entry, struct buf *out);
 /*
  * The name without what fills most C++ and Rust names: template arguments become <…>, parameters
  * go. "std::map<int, long>::find(int const&)" -> "std::map<…>::find". "(anonymous namespace)",
- * "operator<", "operator()" and Rust's "<T as Trait>" stay.
+ * "operator<", "operator()" and Rust's "<T as Trait>" stay. Of a frame without a name, "libc.so.6!0x12ab",
+ * the address stays: the binary is in the colour.
  */
 void picture_short(const char *name, size_t n, struct buf *out);
 

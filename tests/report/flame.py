@@ -75,6 +75,17 @@ def parents(d):
     return result
 
 
+def starts(d):
+    """Where each box begins, in units of width: behind its parent's beginning and the siblings before it."""
+    width, result, filled = d.get("width", d["now"]), [], []
+    for i, parent in enumerate(parents(d)):
+        result.append(result[parent] + filled[parent] if i else 0)
+        if i:
+            filled[parent] += width[i]
+        filled.append(0)
+    return result
+
+
 class Tree:
     """A calling-context tree by name. Nodes are numbers, 0 the root: no node holds its whole path."""
 

@@ -263,6 +263,11 @@ def check_layout(p, name):
            x["x"] + x["w"] > at[parents[i]]["x"] + at[parents[i]]["w"] + 1.1 or
            abs(x["y"] - at[parents[i]]["y"] - data["row"]) > 0.1)]
     check(not bad, "%s: %d boxes are below their parents" % (name, len(at)), bad[:3])
+    starts, width = flame.starts(data), data.get("width", data["now"])
+    scale = (p.b.js("document.documentElement.clientWidth") - 20) / (width[0] or 1)
+    bad = [(i, x["x"], x["w"]) for i, x in at.items() if i and (abs(x["x"] - 10 - starts[i] * scale) > 0.1 or
+           not 0.79 * width[i] * scale <= x["w"] + 0.05 <= width[i] * scale + 0.1)]
+    check(not bad, name + ": where and as wide as their amounts say", bad[:3])
     check(not p.overflowing(), name + ": names fit", p.overflowing()[:3])
 
 

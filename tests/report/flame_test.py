@@ -80,9 +80,31 @@ def check_remainders(kind, data, tree, nodes, kept):
         check(most <= least, "%s: what was cut is narrower than what was kept" % kind, (least, most))
 
 
+def check_places(kind, boxes, data):
+    """Every wide enough box is drawn where its amount says, and nothing else is."""
+    starts, width = flame.starts(data), data.get("width", data["now"])
+    scale = 1180 / (width[0] or 1)
+    drawn = {(round(float(e.get("y"))), round(float(e.get("x")), 1)): float(e.get("width"))
+             for e in boxes if local(e) == "rect"}
+    top = min(y for y, _ in drawn)
+    merged, missing = data.get("merged", [0] * len(width)), []
+    for i, depth in enumerate(data["depth"]):
+        w, x = width[i] * scale, 10 + starts[i] * scale
+        if w < 1 or depth >= 400:
+            continue
+        y = top + depth * data["row"]
+        got = next((drawn[y, round(x + d, 1)] for d in (0, -.1, .1) if (y, round(x + d, 1)) in drawn), None)
+        # A remainder may be drawn together with narrow boxes before it.
+        if not merged[i] and (got is None or not 0.79 * w - 0.02 <= got <= w + 0.02):
+            missing.append((i, x, y, w, got))
+    check(not missing, "%s: boxes are where and as wide as their amounts say" % kind, missing[:3])
+
+
 def check_layout(kind, root, data):
     """The picture itself: boxes side by side inside their parents, texts inside their boxes."""
     boxes = root.find(".//*[@id='boxes']")
+    if data["now"][0] or data.get("base", [0])[0]:
+        check_places(kind, boxes, data)
     rows, outside, long = {}, [], []
     last = None
     for e in boxes:

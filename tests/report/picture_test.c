@@ -43,7 +43,10 @@ static void short_names(void **state)
 	check_short("std::function<int (char)>::f", "std::function<…>::f");
 	check_short("unbalanced<int", "unbalanced<int");
 	check_short("unbalanced(int", "unbalanced(int");
-	check_short("libc.so.6!0x1234", "libc.so.6!0x1234");
+	check_short("libc.so.6!0x1234", "…!0x1234");
+	check_short("a b/lib-c++<x>.so!0xabc", "…!0xabc");
+	check_short("not!an address", "not!an address");
+	check_short("lib!0x", "lib!0x");
 	check_short("f(int) [clone .isra.0]", "f [clone .isra.0]");
 	check_short("", "");
 }
