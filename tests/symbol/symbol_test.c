@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "symbol/elf_file.h"
@@ -270,6 +271,32 @@ static void wrong_files_are_refused_with_a_reason(void **state)
 	unlink(fixture("fifo"));
 	assert_int_equal(mkfifo(fixture("fifo"), 0600), 0);
 	assert_int_equal(symbol_resolve(fixture("fifo"), "", &at, 1, SYMBOL_FULL, NULL, &a, &err), E_IO);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void absurd_debug_information_costs_little(void **state)
+{
+	(void)state;
+	uint64_t start = offset_of("hostile", "_start"), offsets[4000];
+	struct symbol_answers a;
+	for (size_t i = 0; i < 4000; i++)
+		offsets[i] = start + i;
+	double before = seconds();
+	assert_int_equal(symbol_resolve(fixture("hostile"), "", offsets, 4000, SYMBOL_FULL, NULL, &a, NULL), 0);
+	assert_true(seconds() - before < 20);
+	for (size_t i = 0; i < 4000; i++) {
+		assert_true(a.answers[i].n >= 1 && a.answers[i].n <= 512);
+		/* Nothing in the debug information has a name; the symbol table does. */
+		const struct symbol_frame *f = a.frames + a.answers[i].first;
+		assert_true(a.answers[i].n == 512 || !strcmp(f[a.answers[i].n - 1].function, "_start"));
+	}
+	symbol_answers_finish(&a);
 }
 
 /* --- demangling --- */
@@ -665,6 +692,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(debug_files_of_another_build_are_not_used),
 		cmocka_unit_test(inlined_calls_come_innermost_first),
 		cmocka_unit_test(wrong_files_are_refused_with_a_reason),
+		cmocka_unit_test(absurd_debug_information_costs_little),
 		cmocka_unit_test(names_are_demangled),
 		cmocka_unit_test(long_and_hostile_names_are_bounded),
 		cmocka_unit_test(every_location_gets_a_name),

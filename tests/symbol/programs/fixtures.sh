@@ -7,6 +7,9 @@ mkdir -p "$1" && cd "$1"
 gcc -c -o labels.o "$programs/labels.S"
 gcc -nostdlib -static -Wl,--build-id=none -o labels labels.o
 
+gcc -c -o hostile.o "$programs/hostile.S"
+gcc -nostdlib -static -o hostile hostile.o
+
 for name in first second; do
 	gcc -O2 -g -fPIC -shared -DNAME=$name -o lib$name.so "$programs/twin.c"
 done
