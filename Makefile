@@ -35,7 +35,9 @@ FUZZ_SECONDS ?= 60
 fuzz: deps-build+fuzz
 	@set -e; for name in $(FUZZ); do fuzz/run.sh $$name $(FUZZ_SECONDS); done
 
+# make install PREFIX=/usr DESTDIR=/somewhere
 install: all
+	@meson configure $(BUILD) --prefix=$(PREFIX) && ninja -C $(BUILD) --quiet
 	meson install -C $(BUILD) --no-rebuild
 
 clean:
