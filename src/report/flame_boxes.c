@@ -12,15 +12,14 @@
 
 /* --- stacks in order --- */
 
-double flame_row_width(const struct view *v, uint32_t row)
+static double width_of(const struct amount *a)
 {
-	const struct amount *a = &v->rows[row].amount;
 	return fmax(fabs(a->base), fabs(a->now));
 }
 
 static bool add_stack(struct view *v, uint32_t row, bool inverted, struct flame_stacks *s)
 {
-	if (!(flame_row_width(v, row) > 0))
+	if (!(width_of(&v->rows[row].amount) > 0))
 		return true;
 	const uint32_t *entries;
 	size_t n = view_stack(v, &v->rows[row], &entries), need = s->n_frames + n;
@@ -37,13 +36,24 @@ static bool add_stack(struct view *v, uint32_t row, bool inverted, struct flame_
 	return true;
 }
 
+static bool copy_amounts(const struct view *v, struct flame_stacks *s)
+{
+	s->amounts = malloc((s->n + 1) * sizeof(*s->amounts));
+	s->widths = malloc((s->n + 1) * sizeof(*s->widths));
+	for (size_t i = 0; s->amounts && s->widths && i < s->n; i++) {
+		s->amounts[i] = v->rows[s->stacks[i].item].amount;
+		s->widths[i] = width_of(&s->amounts[i]);
+	}
+	return s->amounts && s->widths;
+}
+
 int flame_stacks_make(struct view *v, bool inverted, struct flame_stacks *ret, struct error *err)
 {
 	struct flame_stacks s = { 0 };
 	bool ok = true;
 	for (size_t i = 0; ok && i < v->n_rows; i++)
 		ok = add_stack(v, (uint32_t)i, inverted, &s);
-	if (!ok || !sequences_sort(s.frames, s.stacks, s.n, NULL, NULL)) {
+	if (!ok || !sequences_sort(s.frames, s.stacks, s.n, NULL, NULL) || !copy_amounts(v, &s)) {
 		flame_stacks_finish(&s);
 		return error_nomem(err, "the stacks of a flame graph");
 	}
@@ -57,6 +67,8 @@ void flame_stacks_finish(struct flame_stacks *s)
 		return;
 	free(s->frames);
 	free(s->stacks);
+	free(s->amounts);
+	free(s->widths);
 	*s = (struct flame_stacks){ 0 };
 }
 
@@ -119,7 +131,7 @@ static bool add_node(struct builder *b, uint32_t from, uint32_t to, uint32_t dep
 		return false;
 	*node = (struct node){ .from = from, .to = to, .depth = depth, .entry = entry };
 	for (uint32_t i = from; i < to; i++)
-		node->width += flame_row_width(b->v, b->s->stacks[i].item);
+		node->width += b->s->widths[i];
 	return enqueue(b, (uint32_t)(b->n - 1));
 }
 
@@ -187,7 +199,7 @@ static int compare_waiting(const void *x, const void *y, void *context)
 static void sum_stacks(const struct builder *b, const struct node *node, struct amount *sum)
 {
 	for (uint32_t i = node->from; i < node->to; i++)
-		amount_add(sum, &b->v->rows[b->s->stacks[i].item].amount);
+		amount_add(sum, &b->s->amounts[i]);
 }
 
 static bool push_children(struct builder *b, uint32_t id, uint32_t box, struct pile *pile)

@@ -13,10 +13,10 @@
 struct flame_stacks {
 	uint32_t *frames;            size_t n_frames, frames_capacity;   /* entries */
 	struct sequence *stacks;     size_t n, capacity;                 /* ordered by their frames */
+	/* Of each stack, in the same order: summing them for many boxes is a walk straight ahead. */
+	struct amount *amounts;
+	double *widths;              /* the larger of base and now */
 };
-
-/* A row's width: the larger of base and now. */
-double flame_row_width(const struct view *v, uint32_t row);
 
 int flame_stacks_make(struct view *v, bool inverted, struct flame_stacks *ret, struct error *err);
 void flame_stacks_finish(struct flame_stacks *s);

@@ -43,7 +43,7 @@ static void weigh(const struct view *v, const struct flame_stacks *s, bool inver
 	m->by_name = true;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct sequence *stack = &s->stacks[i];
-		double width = flame_row_width(v, stack->item);
+		double width = s->widths[i];
 		for (uint32_t k = 0; k < stack->n; k++) {
 			uint32_t mapping = v->entries[s->frames[stack->first + k]].mapping;
 			bool leaf = k == (inverted ? 0 : stack->n - 1);

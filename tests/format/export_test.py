@@ -6,6 +6,7 @@ other, each read by its own rules; callgrind also by callgrind_annotate.
 """
 import collections
 import csv
+import functools
 import io
 import json
 import re
@@ -27,15 +28,19 @@ def check(good, what, why=None):
             print("# " + str(why).replace("\n", "\n# ")[:1000])
 
 
-def write(kind, form, *by):
+def write_again(kind, form, *by):
     done = subprocess.run([sys.argv[1], kind, form, *by], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.decode())
     return done.stdout
 
 
+write = functools.lru_cache(maxsize=None)(write_again)
+
+
 # --- folded: what the others are compared with ---
 
+@functools.lru_cache(maxsize=None)
 def folded(kind, *by):
     """stack (root first, joined by ;) -> [numbers]"""
     diff = kind.startswith("diff") or kind == "same"
@@ -100,7 +105,7 @@ def check_json(kind, by="function"):
     check(not sums["wrong"] and all(d["total"][k] == sums[k] for k in keys), "json %s %s: rows add up" % (kind, by), sums)
     used = {i for row in d["rows"] for i in row["stack"]}
     check(used == set(range(len(d["frames"]))), "json %s %s: all frames are used" % (kind, by))
-    check(text == write(kind, "json", by), "json %s %s: the same again" % (kind, by))
+    check(text == write_again(kind, "json", by), "json %s %s: the same again" % (kind, by))
     return d
 
 

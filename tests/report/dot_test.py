@@ -131,7 +131,7 @@ def main():
     d = check_graph(fixture, "diff", diff=True)
     check(any("dashed" in n[2] and "d4d4d4" in n[2] for n in d.nodes.values()), "diff: noise is grey and dashed")
     check(not Dot(fixture.write("same", "dot").decode()).nodes, "same: nothing changed, nothing is drawn")
-    for kind in ("server", "hostile", "diff", "empty", "exact"):
+    for kind in ("hostile", "diff", "empty", "exact"):
         check_drawn(fixture, kind)
     return flame.done()
 
