@@ -253,11 +253,11 @@ class Category:
         self.width = statistics.median(ratios) if ratios else math.nan
 
     def verdict(self, wanted):
-        """None, or what is wrong. Fewer pairs than wanted widen the limits by three standard errors."""
+        """None, or what is wrong. Fewer pairs than wanted widen the limits by two standard errors."""
         low, high = LIMITS[self.name]
         if self.n < wanted:
             return "%d pairs, wanted %d" % (self.n, wanted)
-        slack = 3 * math.sqrt(0.05 * 0.95 / self.n) if wanted < PAIRS_WANTED else 0
+        slack = 2 * math.sqrt(0.05 * 0.95 / self.n) if wanted < PAIRS_WANTED else 0
         if self.coverage < low - slack:
             return "covered %.2f %%, less than %.2f %%" % (100 * self.coverage, 100 * (low - slack))
         if self.coverage > high + slack:
@@ -295,7 +295,7 @@ def check_can_fail(pairs, wanted):
 
     spoilt = {
         "intervals twice as wide": (lambda p, i: scaled(p, 2), (ONE_MANY, RAW_ONE)),
-        "intervals a quarter narrower": (lambda p, i: scaled(p, 0.75), (ONE_MANY, RAW_ONE)),
+        "intervals too narrow": (lambda p, i: scaled(p, 0.75 if wanted == PAIRS_WANTED else 0.6), (ONE_MANY, RAW_ONE)),
         "intervals of a third": (lambda p, i: scaled(p, 1 / 3), LIMITS),
         "estimates not unsampled": (lambda p, i: p.changed(low=p.low * 0.6, high=p.high * 0.6), (ONE_MANY, RAW_ONE)),
         "every tenth stack lost": (missing, (ONE_MANY, RAW_ONE, FUNCTIONS)),
