@@ -46,7 +46,7 @@ static void compress_piece(struct job *j, size_t index, void *level_buffer)
 	s.level_buf_size = ISAL_DEF_LVL2_DEFAULT;
 	s.end_of_stream = index + 1 == j->n_pieces;
 	s.flush = FULL_FLUSH;
-	s.next_in = (uint8_t *)j->bytes + at;   /* only read */
+	s.next_in = n ? (uint8_t *)j->bytes + at : NULL;   /* only read */
 	s.avail_in = (uint32_t)n;
 	s.next_out = piece->bytes;
 	s.avail_out = (uint32_t)room;

@@ -268,9 +268,10 @@ static bool count_uses(const struct profile *p, uint32_t *uses)
 		if (seen[stack])
 			continue;
 		seen[stack] = 1;
-		const uint32_t *frames = p->frames + p->stacks[stack].first;
-		for (uint32_t k = 0; k < p->stacks[stack].n; k++)
-			uses[frames[k]] += uses[frames[k]] < UINT32_MAX;
+		for (uint32_t k = 0; k < p->stacks[stack].n; k++) {
+			uint32_t location = p->frames[p->stacks[stack].first + k];
+			uses[location] += uses[location] < UINT32_MAX;
+		}
 	}
 	free(seen);
 	return true;
@@ -506,7 +507,7 @@ static int put_sample(struct writer *w, size_t index, struct error *err)
 	const struct sample *sample = &p->samples[index];
 	const struct stack *stack = &p->stacks[sample->stack];
 	struct sample_parts s = {
-		.frames = p->frames + stack->first,
+		.frames = stack->n ? p->frames + stack->first : NULL,
 		.n_frames = stack->n,
 		.values = p->values + index * p->n_types,
 		.base = sample->source < p->n_sources && p->sources[sample->source].base,
