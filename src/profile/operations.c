@@ -37,8 +37,23 @@ static bool same_file(const struct mapping *a, const struct mapping *b)
 	return a->file == b->file && a->start == b->start;
 }
 
+/* No file's code is nearly as big. */
+#define EXTENT_MAX ((uint64_t)1 << 40)
+
+bool mapping_has_extent(const struct mapping *m)
+{
+	return m->limit > m->start && m->limit - m->start <= EXTENT_MAX && m->offset <= UINT64_MAX - EXTENT_MAX;
+}
+
+bool mapping_is_file_space(const struct mapping *m)
+{
+	return m->start == 0 && m->offset == 0 && !mapping_has_extent(m);
+}
+
 static bool covers(const struct mapping *a, const struct mapping *b)
 {
+	if (!mapping_has_extent(a) || !mapping_has_extent(b))
+		return a->start == b->start && a->limit == b->limit && a->offset == b->offset;
 	uint64_t size = b->limit - b->start;
 	return a->offset <= b->offset && b->offset - a->offset <= a->limit - a->start &&
 	       size <= (a->limit - a->start) - (b->offset - a->offset);

@@ -23,6 +23,14 @@ int profile_diff(const struct profile *base, const struct profile *now, struct p
 bool profile_same_process(const struct profile *a, const struct profile *b);
 
 /*
+ * Is [start, limit) what a file can have had in memory? Some writers of pprof don't know and put 0 and 0, or 0 and
+ * 2^64 - 1. Of those that begin at 0 all addresses are the file's own, as its symbol table has them: google/pprof
+ * reads them so too, and jemalloc_pprof (Rust) relies on it.
+ */
+bool mapping_has_extent(const struct mapping *m);
+bool mapping_is_file_space(const struct mapping *m);
+
+/*
  * Is this frame the allocator's own, or a language's shim over it? By mapping (libjemalloc) or by
  * function name (any prefix: je_, _rjem_je_, ...). Used for trimming at the leaf.
  */

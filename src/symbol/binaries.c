@@ -1,7 +1,7 @@
 /*
  * A mapping's path is what the process saw; the file there today may be another one. A build id
- * proves it either way; without one the mapped extents must at least fit its code segments. A
- * different inode proves nothing (copies, overlay file systems).
+ * proves it either way; without one the mapped extents, where the profile knows them, must at least
+ * fit its code segments. A different inode proves nothing (copies, overlay file systems).
  */
 #include "symbol/binaries.h"
 
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "profile/operations.h"
 
 #define BINARIES_MAX ((size_t)1 << 24)
 #define OLD_FILE "; its frames stay unnamed; point --symbol-path to the old file"
@@ -71,7 +72,7 @@ static int add_mapping(struct binaries *b, struct index *known, const struct pro
 	struct binary *binary = &b->items[found];
 	b->of_mapping[number] = found;
 	binary->deleted |= m->deleted;
-	if (!is_used[number] && !m->executable)
+	if ((!is_used[number] && !m->executable) || !mapping_has_extent(m))
 		return 0;
 	struct mapped_extent *e = ARRAY_PUSH(binary->extents, binary->n_extents,
 	                                     binary->extents_capacity, BINARIES_MAX);

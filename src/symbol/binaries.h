@@ -19,7 +19,7 @@ enum binary_state {
 struct binary {
 	uint32_t file, build_id;             /* strings of the profile */
 	bool is_main, deleted;
-	struct mapped_extent *extents;       /* of its code */
+	struct mapped_extent *extents;       /* of its code; those that can't be real are left out */
 	size_t n_extents, extents_capacity;
 	enum binary_state state;
 	struct elf_file elf;                 /* when open */

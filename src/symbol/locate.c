@@ -148,15 +148,33 @@ bool locate_matches(const struct elf_file *f, const struct mapped_file *m, struc
 	return true;
 }
 
+static bool has_code(const struct elf_file *f)
+{
+	for (size_t i = 0; i < f->n_segments; i++)
+		if (f->segments[i].executable && f->segments[i].file_bytes)
+			return true;
+	return false;
+}
+
 static bool suits_as_binary(const struct elf_file *candidate, const void *context)
 {
-	return locate_matches(candidate, context, NULL);
+	return has_code(candidate) && locate_matches(candidate, context, NULL);
+}
+
+/* A file that was given for whatever it fits: where nothing else is known, its name must be right. */
+static bool suits_alone(const struct elf_file *candidate, const void *context)
+{
+	const struct mapped_file *m = context;
+	return (m->n_extents || !strcmp(path_base(candidate->path), path_base(m->path))) &&
+	       suits_as_binary(candidate, m);
 }
 
 /* A separate debug file has the build id but not the bytes, so offsets can't be turned into addresses. */
 static bool suits_by_id(const struct elf_file *candidate, const void *context)
 {
 	const struct mapped_file *m = context;
+	if (!has_code(candidate))
+		return false;
 	for (size_t i = 0; i < m->n_extents; i++)
 		if (!elf_file_covers(candidate, m->extents[i].offset, m->extents[i].bytes))
 			return false;
@@ -171,7 +189,7 @@ bool locate_binary(const struct mapped_file *m, const struct symbol_options *o,
 		    try_build_id(*dir, m->build_id, ".debug", suits_by_id, m, ret) ||
 		    try_path(suits_as_binary, m, ret, "%s%s%s", *dir, *m->path == '/' ? "" : "/", m->path) ||
 		    try_path(suits_as_binary, m, ret, "%s/%s", *dir, path_base(m->path)) ||
-		    try_file(*dir, *m->build_id ? suits_by_id : suits_as_binary, m, ret))
+		    try_file(*dir, *m->build_id ? suits_by_id : suits_alone, m, ret))
 			return true;
 	return false;
 }

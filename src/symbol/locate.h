@@ -22,11 +22,11 @@ struct mapped_extent {
 
 struct mapped_file {
 	const char *path, *build_id;         /* build_id "" when unknown */
-	const struct mapped_extent *extents;
+	const struct mapped_extent *extents; /* none when unknown */
 	size_t n_extents;
 };
 
-/* Is f that file, as far as can be told? Otherwise the reason, which goes on behind "PATH ". */
+/* Is f that file, as far as can be told? With neither build id nor extents it may be any. Otherwise the reason, which goes on behind "PATH ". */
 bool locate_matches(const struct elf_file *f, const struct mapped_file *m, struct error *ret_reason);
 
 /* Looks for it in the search directories: DIR/.build-id, DIR/path, DIR/name, or DIR itself when it is a file. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "profile/operations.h"
 #include "symbol/binaries.h"
 #include "symbol/resolve.h"
 
@@ -70,6 +71,16 @@ static int group(struct work *w, struct error *err)
 			return rc;
 	}
 	return 0;
+}
+
+/* Addresses that are the file's own instead of offsets in it. */
+static void translate(const struct profile *p, const struct elf_file *f, struct batch *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		const struct location *l = &p->locations[b->locations[i]];
+		if (mapping_is_file_space(&p->mappings[l->mapping]) && !elf_file_offset(f, l->address, &b->offsets[i]))
+			b->offsets[i] = NO_ADDRESS;
+	}
 }
 
 /* Locations outside every mapping (old dumps without a list of them): a program at a fixed address has them. */
@@ -233,10 +244,12 @@ static void mark_mapping(struct profile *p, uint32_t location, const struct symb
 	}
 }
 
-/* What an unnamed location shows: the file's own address where it was read, else the offset. */
-static uint64_t shown_address(const struct batch *b, size_t n)
+/* What an unnamed location shows: the file's own address where it was read, else what the profile says. */
+static uint64_t shown_address(const struct profile *p, const struct batch *b, size_t n)
 {
-	return b->addresses && b->addresses[n] != NO_ADDRESS ? b->addresses[n] : b->offsets[n];
+	if (b->addresses && b->addresses[n] != NO_ADDRESS)
+		return b->addresses[n];
+	return location_file_offset(p, &p->locations[b->locations[n]]);
 }
 
 /* One location: its frames as lines. room has space for them. */
@@ -274,7 +287,7 @@ static int write_batch(struct profile *p, const struct batch *b, struct error *e
 		}
 		mark_mapping(p, b->locations[i], frames, n);
 		if (memory_grow((void **)&lines, &capacity, n, sizeof(*lines), ITEMS_MAX))
-			write_frames(p, b->locations[i], shown_address(b, i),
+			write_frames(p, b->locations[i], shown_address(p, b, i),
 			             frames, n, &memo, lines, &name);
 		else
 			rc = error_nomem(err, "lines");
@@ -345,6 +358,8 @@ static int open_all(struct work *w, struct error *err)
 		int rc = binary_open(b, w->profile, w->options, err);
 		if (rc)
 			return rc;
+		if (b->state == BINARY_OPEN)
+			translate(w->profile, &b->elf, &w->batches[i]);
 	}
 	return 0;
 }

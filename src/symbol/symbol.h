@@ -60,7 +60,7 @@ void symbol_answers_finish(struct symbol_answers *a);
 int symbol_profile(struct profile *p, const struct symbol_options *o, struct buf *warnings,
                    struct error *err);
 
-/* Fills build ids of the mappings whose files exist and match what was mapped (extent, inode). */
+/* Fills build ids of the mappings whose files exist and have code where the profile has it mapped. */
 int symbol_build_ids(struct profile *p, const struct symbol_options *o, struct buf *warnings,
                      struct error *err);
 

@@ -262,6 +262,38 @@ static void merge_keeps_equal_offsets_apart_and_refuses_one_process(void **state
 	profile_free(out);
 }
 
+/* A mapping from 0 to 2^64 - 1 or to 0 has addresses of another kind: the file's own. */
+static void merge_keeps_mappings_of_all_memory_apart(void **state)
+{
+	(void)state;
+	static const uint64_t limits[] = { UINT64_MAX, 0 };
+	for (int i = 0; i < 4; i++) {
+		struct build b = build_begin(1, false, 0x123456000);
+		struct mapping *m = &b.p->mappings[b.program];
+		m->start = m->offset = 0;
+		m->limit = limits[i / 2];
+		uint32_t frame = profile_intern_location(b.p, b.program, 0x1500);
+		int64_t values[2] = { 1, 100 };
+		profile_add_sample(b.p, profile_intern_stack(b.p, &frame, 1), 0, b.source, values);
+		struct profile *out = NULL, *both[2] = { small(), small() };
+		profile_free(both[i % 2]);
+		both[i % 2] = build_end(&b);
+		struct error err;
+		assert_int_equal(profile_merge(both, 2, &out, &err), 0);
+		assert_int_equal(out->n_mappings, 3);
+		const struct mapping *all = &out->mappings[i % 2 ? 2 : 0];
+		assert_true(all->start == 0 && all->limit == limits[i / 2]);
+		size_t at_its_address = 0;
+		for (size_t k = 0; k < out->n_locations; k++)
+			at_its_address += &out->mappings[out->locations[k].mapping] == all &&
+			                  out->locations[k].address == 0x1500;
+		assert_int_equal(at_its_address, 1);
+		profile_free(both[0]);
+		profile_free(both[1]);
+		profile_free(out);
+	}
+}
+
 /* Code in memory without a file: two pages' functions at equal offsets are two. */
 static void anonymous_code_stays_apart(void **state)
 {
@@ -346,6 +378,7 @@ int main(void)
 		cmocka_unit_test(diff_shows_growth_across_restarts),
 		cmocka_unit_test(threads_of_two_processes_pair_by_name),
 		cmocka_unit_test(merge_keeps_equal_offsets_apart_and_refuses_one_process),
+		cmocka_unit_test(merge_keeps_mappings_of_all_memory_apart),
 		cmocka_unit_test(anonymous_code_stays_apart),
 		cmocka_unit_test(allocator_names_of_any_prefix),
 		cmocka_unit_test(trimming_for_good_changes_stacks),

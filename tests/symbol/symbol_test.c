@@ -623,6 +623,80 @@ static void a_fixed_program_is_named_without_mappings(void **state)
 	profile_free(p);
 }
 
+/* One location of a mapping from 0 to limit, at the file's own address; its name, copied. */
+static char *name_in_file_space(const char *path, const char *build_id, uint64_t limit, uint64_t address,
+                                const struct symbol_options *o, struct buf *warnings)
+{
+	struct profile *p = profile_new(0);
+	struct mapping m = { .limit = limit, .file = profile_cstring(p, path),
+		             .build_id = profile_cstring(p, build_id), .executable = true };
+	uint32_t location = profile_intern_location(p, profile_add_mapping(p, &m), address);
+	struct error err;
+	assert_int_equal(symbol_build_ids(p, o, warnings, &err), 0);
+	assert_string_equal(profile_text(p, p->mappings[0].build_id), build_id);
+	assert_int_equal(symbol_profile(p, o, warnings, &err), 0);
+	char *name = strdup(name_of(p, location, p->locations[location].n_lines - 1));
+	profile_free(p);
+	return name;
+}
+
+static void assert_file_space(const char *path, const char *build_id, uint64_t limit, uint64_t address,
+                              const char *search, const char *want_name, const char *want_warning)
+{
+	struct buf warnings;
+	const char *folders[] = { search, NULL };
+	struct symbol_options o = { .depth = SYMBOL_FULL, .search = search ? folders : NULL };
+	buf_init(&warnings, 1 << 16);
+	char *name = name_in_file_space(path, build_id, limit, address, &o, &warnings);
+	if (strcmp(name, want_name) || count_lines_of(&warnings) != (want_warning != NULL) ||
+	    (want_warning && !strstr(warnings.data, want_warning)))
+		fail_msg("limit 0x%llx: %s is named %s, not %s; %s", (unsigned long long)limit, path, name, want_name,
+		         warnings.len ? warnings.data : "no warning");
+	free(name);
+	buf_finish(&warnings);
+}
+
+static void a_mapping_of_all_memory_holds_the_files_own_addresses(void **state)
+{
+	(void)state;
+	static const uint64_t limits[] = { UINT64_MAX, 0, INT64_MAX, (uint64_t)1 << 47 };
+	const char *fixed = fixture("fixed");
+	uint64_t address = 0;
+	struct elf_file f;
+	char id[129];
+	assert_int_equal(elf_file_open(&f, fixed, NULL), 0);
+	assert_true(elf_file_address(&f, offset_of("fixed", "descend") + 4, &address));
+	assert_int_not_equal(address, offset_of("fixed", "descend") + 4);
+	snprintf(id, sizeof(id), "%s", f.build_id);
+	elf_file_finish(&f);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		assert_file_space(fixed, "", limits[i], address, NULL, "descend", NULL);
+		assert_file_space(fixed, id, limits[i], address, NULL, "descend", NULL);
+		assert_file_space(fixed, "", limits[i], 0x7f0012345678, NULL, "fixed!0x7f0012345678", NULL);
+		assert_file_space(fixed, "00112233", limits[i], 0x401234, NULL, "fixed!0x401234",
+		                  "was replaced since the profile was taken (build id");
+		/* Elsewhere: by build id, else by name alone. */
+		assert_file_space("/gone/fixed", "", limits[i], address, folder, "descend", NULL);
+		assert_file_space("/gone/fixed", "", limits[i], address, fixed, "descend", NULL);
+		assert_file_space("/gone/other", id, limits[i], address, fixed, "descend", NULL);
+		assert_file_space("/gone/other", "", limits[i], 0x401234, fixed, "other!0x401234",
+		                  "is not on this machine");
+	}
+}
+
+/* Debug files have a program's build id and none of its code. */
+static void a_debug_file_is_not_taken_for_the_binary(void **state)
+{
+	(void)state;
+	struct elf_file f;
+	char id[129];
+	assert_int_equal(elf_file_open(&f, fixture("whole"), NULL), 0);
+	snprintf(id, sizeof(id), "%s", f.build_id);
+	elf_file_finish(&f);
+	assert_file_space("/gone/whole", id, UINT64_MAX, 0x1234, fixture("beside.debug"), "whole!0x1234",
+	                  "is not on this machine");
+}
+
 static void depth_decides_what_is_read(void **state)
 {
 	(void)state;
@@ -703,6 +777,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_path_in_a_warning_cannot_act_on_the_terminal),
 		cmocka_unit_test(a_binary_that_was_asked_for_must_be_right),
 		cmocka_unit_test(a_fixed_program_is_named_without_mappings),
+		cmocka_unit_test(a_mapping_of_all_memory_holds_the_files_own_addresses),
+		cmocka_unit_test(a_debug_file_is_not_taken_for_the_binary),
 		cmocka_unit_test(depth_decides_what_is_read),
 		cmocka_unit_test(build_ids_come_from_files_that_fit),
 	};
