@@ -1,85 +1,163 @@
 /*
- * Compressing. The input is cut into pieces of one size, whatever the machine, so that the output is always the
- * same; each becomes a run of deflate blocks that ends on a byte, and the runs one after the other are one gzip
- * member. A few threads take pieces as they come.
+ * Compressing. The input comes in pieces whose sizes depend on nothing but the data, so that the output is always
+ * the same; each becomes a run of deflate blocks that ends on a byte, and the runs one after the other are one gzip
+ * member. Pieces are compressed by a few threads while the next ones are being made; whoever makes them
+ * lends a hand when they pile up, and at the end.
  */
 #include "format/format.h"
 
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PIECE ((size_t)2 << 20)
-#define THREADS_MAX 4
+#define THREADS_MAX 3           /* besides the caller's */
+#define WAITING_MAX 4           /* pieces */
 #define LEVEL 2                 /* of 0 to 3: within 5 % of the smallest in half the time */
 
 struct piece {
-	uint8_t *bytes;
-	size_t n;
-	bool failed;
+	struct piece *next;
+	struct buf in;
+	uint8_t *out;           /* compressed */
+	size_t out_n;
+	bool last, failed;
 };
 
-struct job {
-	const uint8_t *bytes;
-	size_t n;
-	struct piece *pieces;
-	size_t n_pieces;
-	atomic_size_t next;         /* piece that nobody has taken; relaxed: the join orders the results */
+struct gz_writer {
+	struct buf *out;
+	uint32_t crc, size;     /* of all that came; the size modulo 2^32, as gzip has it */
+	struct piece *first, *end;      /* in order */
+	pthread_t threads[THREADS_MAX];
+	size_t n_threads;
+	bool started, failed;
+	void *level_buffer;     /* the caller's */
+	/* What the threads share. */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct piece *waiting;  /* the first that nobody has taken; those behind it are free, too */
+	size_t n_waiting;
+	struct buf spare;       /* of a piece that is done, for a next one */
+	bool ended;             /* no more pieces will come */
 };
 
-static void compress_piece(struct job *j, size_t index, void *level_buffer)
+static void compress_piece(struct piece *piece, void *level_buffer)
 {
-	struct piece *piece = &j->pieces[index];
-	size_t at = index * PIECE, n = j->n - at < PIECE ? j->n - at : PIECE;
-	size_t room = n + n / 1024 + 1024;      /* stored blocks at worst */
+	size_t room = piece->in.len + piece->in.len / 1024 + 1024;      /* stored blocks at worst */
 	struct isal_zstream s;
 	piece->failed = true;
-	piece->bytes = malloc(room);
-	if (!piece->bytes || !level_buffer)
+	piece->out = malloc(room);
+	if (!piece->out || !level_buffer || room > UINT32_MAX)
 		return;
 	isal_deflate_init(&s);
 	s.level = LEVEL;
 	s.level_buf = level_buffer;
 	s.level_buf_size = ISAL_DEF_LVL2_DEFAULT;
-	s.end_of_stream = index + 1 == j->n_pieces;
+	s.end_of_stream = piece->last;
 	s.flush = FULL_FLUSH;
-	s.next_in = n ? (uint8_t *)j->bytes + at : NULL;   /* only read */
-	s.avail_in = (uint32_t)n;
-	s.next_out = piece->bytes;
+	s.next_in = piece->in.len ? (uint8_t *)piece->in.data : NULL;
+	s.avail_in = (uint32_t)piece->in.len;
+	s.next_out = piece->out;
 	s.avail_out = (uint32_t)room;
 	piece->failed = isal_deflate(&s) != COMP_OK || s.avail_in > 0 || s.avail_out == 0;
-	piece->n = s.total_out;
+	piece->out_n = s.total_out;
+}
+
+/* Compresses waiting pieces until no more than that many are left. Called, and returns, with the lock held. */
+static void compress_waiting(struct gz_writer *g, size_t left, void *level_buffer)
+{
+	while (g->n_waiting > left) {
+		struct piece *piece = g->waiting;
+		g->waiting = piece->next;
+		g->n_waiting--;
+		pthread_mutex_unlock(&g->lock);
+		compress_piece(piece, level_buffer);
+		pthread_mutex_lock(&g->lock);
+		buf_finish(&g->spare);
+		g->spare = piece->in;
+		piece->in = (struct buf){ 0 };
+	}
 }
 
 static void *work(void *context)
 {
-	struct job *j = context;
+	struct gz_writer *g = context;
 	void *level_buffer = malloc(ISAL_DEF_LVL2_DEFAULT);
-	for (;;) {
-		size_t index = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
-		if (index >= j->n_pieces)
-			break;
-		compress_piece(j, index, level_buffer);
+	pthread_mutex_lock(&g->lock);
+	while (level_buffer && !(g->ended && g->n_waiting == 0)) {
+		compress_waiting(g, 0, level_buffer);
+		if (!g->ended)
+			pthread_cond_wait(&g->wake, &g->lock);
 	}
+	pthread_mutex_unlock(&g->lock);
 	free(level_buffer);
 	return NULL;
 }
 
-/* All pieces, by this thread and as many others as there are processors and work for. */
-static void compress_all(struct job *j)
+/* As many threads as there are other processors. Without any, the caller does it all. */
+static void start(struct gz_writer *g)
 {
-	pthread_t threads[THREADS_MAX];
-	size_t n = 0;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	while (n + 1 < j->n_pieces && n + 1 < THREADS_MAX && (long)n + 1 < processors &&
-	       pthread_create(&threads[n], NULL, work, j) == 0)
-		n++;
-	work(j);
-	while (n > 0)
-		pthread_join(threads[--n], NULL);
+	g->started = true;
+	while (g->n_threads < THREADS_MAX && (long)g->n_threads + 1 < processors &&
+	       pthread_create(&g->threads[g->n_threads], NULL, work, g) == 0)
+		g->n_threads++;
+}
+
+struct gz_writer *gz_writer_new(struct buf *out)
+{
+	struct gz_writer *g = calloc(1, sizeof *g);
+	void *level_buffer = malloc(ISAL_DEF_LVL2_DEFAULT);
+	if (!g || !level_buffer) {
+		free(g);
+		free(level_buffer);
+		return NULL;
+	}
+	g->out = out;
+	g->level_buffer = level_buffer;
+	pthread_mutex_init(&g->lock, NULL);
+	pthread_cond_init(&g->wake, NULL);
+	return g;
+}
+
+static void add_piece(struct gz_writer *g, struct buf *bytes, bool last)
+{
+	struct piece *piece = calloc(1, sizeof *piece);
+	size_t max = bytes->max;
+	g->failed |= !piece || bytes->failed;
+	if (g->failed) {
+		free(piece);
+		buf_reset(bytes);
+		return;
+	}
+	g->crc = crc32_gzip_refl(g->crc, (const uint8_t *)bytes->data, bytes->len);
+	g->size += (uint32_t)bytes->len;
+	piece->last = last;
+	pthread_mutex_lock(&g->lock);
+	piece->in = *bytes;
+	*bytes = g->spare;
+	g->spare = (struct buf){ 0 };
+	if (g->end)
+		g->end->next = piece;
+	else
+		g->first = piece;
+	g->end = piece;
+	if (!g->waiting)
+		g->waiting = piece;
+	g->n_waiting++;
+	g->ended = last;
+	pthread_cond_broadcast(&g->wake);
+	compress_waiting(g, last ? 0 : WAITING_MAX, g->level_buffer);
+	pthread_mutex_unlock(&g->lock);
+	bytes->max = max;
+	buf_reset(bytes);
+}
+
+void gz_writer_add(struct gz_writer *g, struct buf *bytes)
+{
+	if (!g->started)
+		start(g);
+	add_piece(g, bytes, false);
 }
 
 static void put_le32(struct buf *out, uint32_t value)
@@ -89,29 +167,61 @@ static void put_le32(struct buf *out, uint32_t value)
 	buf_add(out, bytes, sizeof bytes);
 }
 
-int gz_deflate(const void *bytes, size_t n, struct buf *out, struct error *err)
+/* Appends what the pieces became; frees them. */
+static void join_pieces(struct gz_writer *g)
 {
 	static const uint8_t header[10] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255 };
-	struct job j = { .bytes = bytes, .n = n, .n_pieces = n ? (n + PIECE - 1) / PIECE : 1 };
-	size_t before = out->len;
-	bool failed = false;
-	j.pieces = calloc(j.n_pieces, sizeof *j.pieces);
-	if (!j.pieces)
-		return error_nomem(err, "compressed data");
-	compress_all(&j);
-	buf_add(out, header, sizeof header);
-	for (size_t i = 0; i < j.n_pieces; i++) {
-		failed |= j.pieces[i].failed;
-		if (!failed)
-			buf_add(out, j.pieces[i].bytes, j.pieces[i].n);
-		free(j.pieces[i].bytes);
+	buf_add(g->out, header, sizeof header);
+	for (struct piece *piece = g->first, *next; piece; piece = next) {
+		next = piece->next;
+		g->failed |= piece->failed;
+		if (!g->failed)
+			buf_add(g->out, piece->out, piece->out_n);
+		buf_finish(&piece->in);
+		free(piece->out);
+		free(piece);
 	}
-	free(j.pieces);
-	put_le32(out, crc32_gzip_refl(0, bytes, n));
-	put_le32(out, (uint32_t)n);
-	if (!failed && !out->failed)
-		return E_OK;
-	out->len = before;
-	return error_set(err, E_LIMIT, "no memory to compress %zu bytes, or the result is larger than %zu MiB", n,
-	                 out->max >> 20);
+	put_le32(g->out, g->crc);
+	put_le32(g->out, g->size);
+}
+
+int gz_writer_finish(struct gz_writer *g, struct buf *bytes, struct error *err)
+{
+	size_t before = g->out->len, max = g->out->max;
+	add_piece(g, bytes, true);
+	pthread_mutex_lock(&g->lock);
+	g->ended = true;
+	pthread_cond_broadcast(&g->wake);
+	pthread_mutex_unlock(&g->lock);
+	while (g->n_threads > 0)
+		pthread_join(g->threads[--g->n_threads], NULL);
+	join_pieces(g);
+	bool failed = g->failed || g->out->failed;
+	if (failed)
+		g->out->len = before;
+	buf_finish(&g->spare);
+	free(g->level_buffer);
+	pthread_mutex_destroy(&g->lock);
+	pthread_cond_destroy(&g->wake);
+	free(g);
+	return failed ? error_set(err, E_LIMIT, "no memory to compress, or the result is larger than %zu MiB", max >> 20)
+	              : E_OK;
+}
+
+int gz_deflate(const void *bytes, size_t n, struct buf *out, struct error *err)
+{
+	struct gz_writer *g = gz_writer_new(out);
+	struct buf piece;
+	if (!g)
+		return error_nomem(err, "compressed data");
+	buf_init(&piece, BUF_MAX_DEFAULT);
+	size_t at = 0;
+	for (; n - at > GZ_PIECE; at += GZ_PIECE) {
+		buf_add(&piece, (const char *)bytes + at, GZ_PIECE);
+		gz_writer_add(g, &piece);
+	}
+	buf_add(&piece, (const char *)bytes + at, n - at);
+	int rc = gz_writer_finish(g, &piece, err);
+	buf_finish(&piece);
+	return rc;
 }

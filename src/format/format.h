@@ -87,7 +87,17 @@ bool gz_is(const uint8_t *head, size_t n);
 /* Whole buffer, all members; checks CRC and length; the output's limits are limits->input_bytes and the ratio. */
 int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
                struct buf *out, struct error *err);
-/* One gzip member, the same bytes on every machine; a few threads when there is much (deflate.c). Appends to out. */
+/*
+ * One gzip member, appended to out and the same bytes on every machine, made of pieces of some GZ_PIECE bytes by a few
+ * threads (deflate.c). Adding takes a piece's bytes and leaves it empty; finish takes the last one and frees the
+ * writer; out is only touched then. NULL when out of memory.
+ */
+#define GZ_PIECE ((size_t)2 << 20)
+struct gz_writer;
+struct gz_writer *gz_writer_new(struct buf *out);
+void gz_writer_add(struct gz_writer *g, struct buf *piece);
+int gz_writer_finish(struct gz_writer *g, struct buf *piece, struct error *err);
+/* All at once. */
 int gz_deflate(const void *bytes, size_t n, struct buf *out, struct error *err);
 /* Streaming: makes *out a stream of the decompressed bytes of in (borrowed until out is closed). */
 int gz_stream(struct stream *in, const struct read_limits *limits, struct stream *ret_out, struct error *err);

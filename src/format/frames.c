@@ -75,22 +75,42 @@ static inline struct frame_text usual_text(const char *at)
 	return text;
 }
 
-/* Two places for each hash. */
-static inline uint32_t *cache_slot(const struct frames *f, struct frame_text text)
+static inline uint64_t text_hash(struct frame_text text)
 {
-	uint64_t hash = (text.first ^ (text.last << 31 | text.last >> 33)) * UINT64_C(0x9e3779b97f4a7c15);
-	return f->cache[hash >> (64 - FRAMES_CACHE_BITS)];
+	return (text.first ^ (text.last << 31 | text.last >> 33)) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+static inline struct frame_slot *cache_slot(const struct frames *f, uint64_t hash)
+{
+	return &f->cache[hash >> (64 - FRAMES_CACHE_BITS)];
+}
+
+static inline uint32_t hash_tag(uint64_t hash)
+{
+	return (uint32_t)(hash >> (32 - FRAMES_CACHE_BITS));
+}
+
+/* Which of the two it would be is chosen without a branch: nobody could predict it. */
 static inline uint32_t look_up(const struct frames *f, struct frame_text text)
 {
-	const uint32_t *slot = cache_slot(f, text);
-	for (int i = 0; i < 2; i++) {
-		uint32_t number = slot[i] - 1;
-		if (number < f->n && f->texts[number].first == text.first && f->texts[number].last == text.last)
-			return number;
-	}
-	return INDEX_NONE;
+	uint64_t hash = text_hash(text);
+	const struct frame_slot *slot = cache_slot(f, hash);
+	uint32_t second = 0u - (slot->tag[0] != hash_tag(hash));
+	uint32_t number = ((slot->number[0] & ~second) | (slot->number[1] & second)) - 1;
+	bool found = number < f->n &&
+	             ((f->texts[number].first ^ text.first) | (f->texts[number].last ^ text.last)) == 0;
+	return found ? number : INDEX_NONE;
+}
+
+static void remember(struct frames *f, struct frame_text text, uint32_t number)
+{
+	uint64_t hash = text_hash(text);
+	struct frame_slot *slot = cache_slot(f, hash);
+	f->texts[number] = text;
+	slot->number[1] = slot->number[0];
+	slot->tag[1] = slot->tag[0];
+	slot->number[0] = number + 1;
+	slot->tag[0] = hash_tag(hash);
 }
 
 /* Any form, with blanks before it. 1: *at is moved behind it; 0: there was none to the end. */
@@ -133,13 +153,8 @@ static int read_slowly(struct frames *f, const struct lines *l, const char **at,
 	if (number == INDEX_NONE)
 		return too_many(f, l, err);
 	/* From these characters, from the blank to what follows, nothing else can be read. */
-	if (*at - start == USUAL && *start == ' ') {
-		struct frame_text text = usual_text(start);
-		uint32_t *slot = cache_slot(f, text);
-		f->texts[number] = text;
-		slot[1] = slot[0];
-		slot[0] = number + 1;
-	}
+	if (*at - start == USUAL && *start == ' ')
+		remember(f, usual_text(start), number);
 	*ret = number;
 	return 1;
 }

@@ -19,12 +19,17 @@ struct frame_text {
 	uint64_t first, last;
 };
 
+/* Two addresses seen lately whose texts' hashes begin alike: numbers + 1, and more of the hashes. */
+struct frame_slot {
+	uint32_t number[2], tag[2];
+};
+
 struct frames {
 	uint64_t *addresses;        size_t n, capacity;           /* distinct ones */
 	struct frame_text *texts;   size_t texts_capacity;        /* of each */
 	uint32_t *stack;            size_t stack_n, stack_capacity;   /* numbers of the stack last read, leaf first */
 	struct index index;
-	uint32_t (*cache)[2];       /* numbers + 1 of addresses seen lately, by their text's hash */
+	struct frame_slot *cache;   /* by their text's hash */
 	size_t limit_bytes;
 	uint32_t depth;             /* most frames of a stack */
 };

@@ -5,7 +5,8 @@
  * The order on the wire is free and chosen for a single pass: locations find out which functions are used, functions,
  * samples and all else which strings; so the strings come last, numbered in the order of first use. That
  * also makes every cut visible: what is cut off is always at least one string that something refers to.
- * Sizes of messages are computed before they are written, so nothing is copied.
+ * Sizes of messages are computed before they are written; only samples, which are most of the file, are written
+ * first and then moved up to their heads. Compression goes on beside the writing.
  */
 #include "format/format.h"
 #include "format/proto.h"
@@ -28,9 +29,15 @@ struct used_function {
 	text_ref name;
 };
 
+/* A varint, ready to be copied: all of bytes, of which n count. */
+struct wire_id {
+	uint8_t bytes[7], n;
+};
+
 struct writer {
 	const struct profile *p;
 	struct buf *out;
+	struct gz_writer *gzip;         /* takes what is in out when there is enough; or NULL */
 	bool failed;                    /* out of memory */
 
 	struct strings own;
@@ -46,6 +53,7 @@ struct writer {
 	size_t n_functions, functions_capacity;
 
 	uint32_t *location_numbers;     /* by location: its id; 0: not used */
+	struct wire_id *location_ids;   /* by location: the id as it is written */
 	uint32_t *location_order;       /* the used ones in the order of their ids */
 	size_t n_locations;
 	uint8_t *mapping_flags;         /* by mapping: what its locations have */
@@ -170,6 +178,8 @@ static uint8_t *room(struct writer *w, size_t n)
 static void wrote(struct writer *w, const uint8_t *end)
 {
 	w->out->len = (size_t)(end - (uint8_t *)w->out->data);
+	if (w->gzip && w->out->len >= GZ_PIECE)
+		gz_writer_add(w->gzip, w->out);
 }
 
 static void put_number(struct writer *w, enum pprof_field field, uint64_t value)
@@ -317,8 +327,11 @@ static void find_used(struct writer *w)
 			note_mapping(w, &p->locations[i]);
 		}
 	qsort_r(w->location_order, w->n_locations, sizeof *w->location_order, by_use, w->location_numbers);
-	for (uint32_t i = 0; i < w->n_locations; i++)
+	for (uint32_t i = 0; i < w->n_locations; i++) {
+		struct wire_id *id = &w->location_ids[w->location_order[i]];
 		w->location_numbers[w->location_order[i]] = i + 1;
+		id->n = (uint8_t)(proto_put_varint(id->bytes, i + 1) - id->bytes);
+	}
 }
 
 static void put_mapping(struct writer *w, uint32_t index)
@@ -449,56 +462,65 @@ static uint8_t *put_label(uint8_t *to, const struct wire_label *x)
 	return proto_put_number(to, 4, x->unit);
 }
 
-struct sample_parts {
-	const uint32_t *frames;
-	uint32_t n_frames;
-	const int64_t *values;
-	bool base;
-	const struct label_set *labels;
-	struct wire_label base_label;
-	size_t frames_size, values_size;    /* packed, without head */
-};
-
-/* Sizes a repeated number: nothing, the number itself, or packed. */
-static size_t repeated_size(size_t n, size_t packed)
-{
-	return n == 0 ? 0 : n == 1 ? 1 + packed : proto_bytes_size(packed);
-}
-
-static uint8_t *put_repeated_head(uint8_t *to, unsigned field, size_t n, size_t packed)
+/* Head of a repeated number of n values that take size bytes: nothing, the number's own, or packed. */
+static uint8_t *put_repeated_head(uint8_t *to, unsigned field, size_t n, size_t size)
 {
 	if (n == 1)
 		*to++ = (uint8_t)(field << 3 | PROTO_VARINT);
 	else if (n > 1)
-		to = proto_put_head(to, field, packed);
+		to = proto_put_head(to, field, size);
 	return to;
 }
 
-/* pprof's form of a base: negated, and marked. */
-static uint64_t wire_value(const struct sample_parts *s, size_t i)
+/* A sample is written behind room for its heads, and moved up to them when its size is known. */
+#define HEADS_MAX (2 * (1 + PROTO_VARINT_MAX))
+#define LABEL_MAX (5 * (1 + PROTO_VARINT_MAX))
+
+static size_t sample_size_max(const struct profile *p, const struct stack *stack, const struct label_set *labels)
 {
-	return s->base ? -(uint64_t)s->values[i] : (uint64_t)s->values[i];
+	return HEADS_MAX + stack->n * (size_t)5 + sizeof(struct wire_id) + 1 +
+	       PROTO_VARINT_MAX * (1 + p->n_types) + LABEL_MAX * ((size_t)labels->n + 1);
 }
 
-static void put_sample_parts(struct writer *w, const struct sample_parts *s, size_t n)
+static uint8_t *put_frames(const struct writer *w, const struct stack *stack, uint8_t *to)
 {
-	uint8_t *to = room(w, proto_bytes_size(n));
-	if (!to)
-		return;
-	to = proto_put_head(to, PPROF_SAMPLE, n);
-	to = put_repeated_head(to, 1, s->n_frames, s->frames_size);
-	for (uint32_t i = 0; i < s->n_frames; i++)
-		to = proto_put_varint(to, w->location_numbers[s->frames[i]]);
-	to = put_repeated_head(to, 2, w->p->n_types, s->values_size);
+	const uint32_t *frames = stack->n ? w->p->frames + stack->first : NULL;
+	for (uint32_t i = 0; i < stack->n; i++) {
+		const struct wire_id *id = &w->location_ids[frames[i]];
+		memcpy(to, id, sizeof *id);
+		to += id->n;
+	}
+	return to;
+}
+
+/* In pprof's form of a base: negated; which -2^63 can't be. NULL: such a value. */
+static uint8_t *put_values(const struct writer *w, size_t index, bool base, uint8_t *to)
+{
+	const int64_t *values = w->p->values + index * w->p->n_types;
+	size_t size = 0;
+	for (size_t i = 0; i < w->p->n_types; i++) {
+		if (base && values[i] == INT64_MIN)
+			return NULL;
+		size += proto_varint_size(base ? -(uint64_t)values[i] : (uint64_t)values[i]);
+	}
+	to = put_repeated_head(to, 2, w->p->n_types, size);
 	for (size_t i = 0; i < w->p->n_types; i++)
-		to = proto_put_varint(to, wire_value(s, i));
-	for (uint32_t i = 0; i < s->labels->n; i++) {
-		struct wire_label label = label_values(w, &w->p->labels[s->labels->first + i]);
+		to = proto_put_varint(to, base ? -(uint64_t)values[i] : (uint64_t)values[i]);
+	return to;
+}
+
+static uint8_t *put_labels(struct writer *w, const struct label_set *labels, bool base, uint8_t *to)
+{
+	for (uint32_t i = 0; i < labels->n; i++) {
+		struct wire_label label = label_values(w, &w->p->labels[labels->first + i]);
 		to = put_label(to, &label);
 	}
-	if (s->base)
-		to = put_label(to, &s->base_label);
-	wrote(w, to);
+	if (base) {
+		struct wire_label label = { .key = text_number(w, word(w, "pprof::base")),
+			                    .str = text_number(w, word(w, "true")) };
+		to = put_label(to, &label);
+	}
+	return to;
 }
 
 static int put_sample(struct writer *w, size_t index, struct error *err)
@@ -506,32 +528,23 @@ static int put_sample(struct writer *w, size_t index, struct error *err)
 	const struct profile *p = w->p;
 	const struct sample *sample = &p->samples[index];
 	const struct stack *stack = &p->stacks[sample->stack];
-	struct sample_parts s = {
-		.frames = stack->n ? p->frames + stack->first : NULL,
-		.n_frames = stack->n,
-		.values = p->values + index * p->n_types,
-		.base = sample->source < p->n_sources && p->sources[sample->source].base,
-		.labels = &p->label_sets[sample->labels],
-	};
-	for (uint32_t i = 0; i < s.n_frames; i++)
-		s.frames_size += proto_varint_size(w->location_numbers[s.frames[i]]);
-	for (size_t i = 0; i < p->n_types; i++) {
-		s.values_size += proto_varint_size(wire_value(&s, i));
-		if (s.base && s.values[i] == INT64_MIN)
-			return error_set(err, E_FORMAT,
-			                 "sample %zu of the base: -2^63 cannot be negated for pprof", index);
-	}
-	size_t n = repeated_size(s.n_frames, s.frames_size) + repeated_size(p->n_types, s.values_size);
-	for (uint32_t i = 0; i < s.labels->n; i++) {
-		struct wire_label label = label_values(w, &p->labels[s.labels->first + i]);
-		n += proto_bytes_size(label_size(&label));
-	}
-	if (s.base) {
-		s.base_label.key = text_number(w, word(w, "pprof::base"));
-		s.base_label.str = text_number(w, word(w, "true"));
-		n += proto_bytes_size(label_size(&s.base_label));
-	}
-	put_sample_parts(w, &s, n);
+	const struct label_set *labels = &p->label_sets[sample->labels];
+	bool base = sample->source < p->n_sources && p->sources[sample->source].base;
+	uint8_t *start = room(w, sample_size_max(p, stack, labels));
+	if (!start)
+		return E_OK;
+	uint8_t *body = start + HEADS_MAX, *frames_end = put_frames(w, stack, body);
+	uint8_t *values_end = put_values(w, index, base, frames_end);
+	if (!values_end)
+		return error_set(err, E_FORMAT, "sample %zu of the base: -2^63 cannot be negated for pprof", index);
+	uint8_t *end = put_labels(w, labels, base, values_end);
+	uint8_t head[1 + PROTO_VARINT_MAX];
+	size_t head_n = (size_t)(put_repeated_head(head, 1, stack->n, (size_t)(frames_end - body)) - head);
+	size_t body_n = (size_t)(end - body);
+	uint8_t *to = proto_put_head(start, PPROF_SAMPLE, head_n + body_n);
+	memcpy(to, head, head_n);
+	memmove(to + head_n, body, body_n);
+	wrote(w, to + head_n + body_n);
 	return E_OK;
 }
 
@@ -603,15 +616,16 @@ static int write_all(struct writer *w, struct error *err)
 	return rc;
 }
 
-static int write_raw(const struct profile *p, struct buf *out, struct error *err)
+static int write_to(const struct profile *p, struct buf *out, struct gz_writer *gzip, struct error *err)
 {
-	struct writer w = { .p = p, .out = out };
+	struct writer w = { .p = p, .out = out, .gzip = gzip };
 	w.function_numbers = calloc(p->n_functions + 1, sizeof *w.function_numbers);
 	w.location_numbers = calloc(p->n_locations + 1, sizeof *w.location_numbers);
+	w.location_ids = calloc(p->n_locations + 1, sizeof *w.location_ids);
 	w.location_order = calloc(p->n_locations + 1, sizeof *w.location_order);
 	w.mapping_flags = calloc(p->n_mappings + 1, 1);
-	int rc = w.function_numbers && w.location_numbers && w.location_order && w.mapping_flags &&
-	                 strings_init(&w.own)
+	int rc = w.function_numbers && w.location_numbers && w.location_ids && w.location_order &&
+	                 w.mapping_flags && strings_init(&w.own)
 	             ? write_all(&w, err)
 	             : error_nomem(err, "writing a pprof profile");
 	strings_finish(&w.own);
@@ -621,6 +635,7 @@ static int write_raw(const struct profile *p, struct buf *out, struct error *err
 	free(w.own_function_numbers);
 	free(w.functions);
 	free(w.location_numbers);
+	free(w.location_ids);
 	free(w.location_order);
 	free(w.mapping_flags);
 	free(w.line_functions);
@@ -631,12 +646,19 @@ int pprof_write(const struct profile *p, const struct pprof_write_options *o, st
                 struct error *err)
 {
 	if (!o->gzip)
-		return write_raw(p, out, err);
-	struct buf raw;
-	buf_init(&raw, BUF_MAX_DEFAULT);
-	int rc = write_raw(p, &raw, err);
-	if (!rc)
-		rc = gz_deflate(raw.data, raw.len, out, err);
-	buf_finish(&raw);
+		return write_to(p, out, NULL, err);
+	struct buf piece;
+	buf_init(&piece, BUF_MAX_DEFAULT);
+	struct gz_writer *gzip = gz_writer_new(out);
+	int rc = gzip ? write_to(p, &piece, gzip, err) : error_nomem(err, "writing a pprof profile");
+	if (gzip) {
+		size_t before = out->len;
+		int finished = gz_writer_finish(gzip, &piece, rc ? NULL : err);
+		if (rc)
+			out->len = before;
+		else
+			rc = finished;
+	}
+	buf_finish(&piece);
 	return rc;
 }

@@ -145,13 +145,6 @@ struct estimate estimate_objects(double objects, double bytes, uint64_t block_si
 	return e;
 }
 
-void estimate_add(struct estimate *sum, struct estimate more)
-{
-	sum->value += more.value;
-	sum->variance += more.variance;
-	sum->weight = fmax(sum->weight, more.weight);
-}
-
 /* --- intervals ----------------------------------------------------------- */
 
 /*

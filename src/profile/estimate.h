@@ -42,7 +42,12 @@ struct estimate {
 /* What one sample's (objects, bytes) estimates say about its bytes, or its objects. */
 struct estimate estimate_bytes(double objects, double bytes, uint64_t block_size, double rate);
 struct estimate estimate_objects(double objects, double bytes, uint64_t block_size, double rate);
-void estimate_add(struct estimate *sum, struct estimate more);
+static inline void estimate_add(struct estimate *sum, struct estimate more)
+{
+	sum->value += more.value;
+	sum->variance += more.variance;
+	sum->weight = more.weight > sum->weight ? more.weight : sum->weight;
+}
 
 struct interval {
 	double low, high;

@@ -8,14 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void amount_add(struct amount *sum, const struct amount *more)
-{
-	sum->base += more->base;
-	sum->now += more->now;
-	estimate_add(&sum->gained, more->gained);
-	estimate_add(&sum->lost, more->lost);
-}
-
 struct interval amount_interval(const struct amount *a)
 {
 	if (a->lost.value == 0 && a->lost.variance == 0 && a->lost.weight == 0)
@@ -198,10 +190,19 @@ static int make_thread_entries(struct view *v, struct error *err)
 
 /* --- stacks ---------------------------------------------------------------- */
 
-static bool grow(uint32_t **array, size_t *capacity, size_t need)
+/* Room for a stack of that many frames in all three arrays. */
+static bool reserve_stack(struct view_private *x, size_t need)
 {
-	return need <= *capacity ||
-	       memory_grow((void **)array, capacity, need, sizeof **array, SIZE_MAX / sizeof **array);
+	uint32_t **const arrays[] = { &x->slots, &x->locations, &x->entries };
+	size_t least = SIZE_MAX;
+	for (int i = 0; i < 3; i++) {
+		size_t capacity = x->stack_capacity;
+		if (!memory_grow((void **)arrays[i], &capacity, need, sizeof **arrays[i], SIZE_MAX / sizeof **arrays[i]))
+			return false;
+		least = capacity < least ? capacity : least;
+	}
+	x->stack_capacity = least;
+	return true;
 }
 
 size_t view_stack_slots(struct view *v, uint32_t stack)
@@ -213,8 +214,7 @@ size_t view_stack_slots(struct view *v, uint32_t stack)
 	for (uint32_t i = 0; i < s->n; i++) {
 		uint32_t location = p->frames[s->first + i];
 		uint32_t from = x->slot_first[location], to = x->slot_first[location + 1];
-		if (!grow(&x->slots, &x->slots_capacity, n + (to - from)) ||
-		    !grow(&x->locations, &x->locations_capacity, n + (to - from)))
+		if (n + (to - from) > x->stack_capacity && !reserve_stack(x, n + (to - from)))
 			return SIZE_MAX;
 		for (; from < to; from++) {
 			x->locations[n] = location;
@@ -241,12 +241,12 @@ size_t view_stack(struct view *v, const struct view_row *row, const uint32_t **r
 	*ret_entries = NULL;
 	if (v->by == BY_THREAD) {
 		*ret_entries = &x->thread_entry[row->labels];
-		if (grow(&x->locations, &x->locations_capacity, 1))
+		if (x->stack_capacity > 0 || reserve_stack(x, 1))
 			x->locations[0] = PROFILE_NONE;
 		return 1;
 	}
 	size_t n = view_stack_slots(v, row->stack);
-	if (n == SIZE_MAX || !grow(&x->entries, &x->capacity, n + 1))
+	if (n == SIZE_MAX || (x->stack_capacity == 0 && !reserve_stack(x, 1)))
 		return 0;
 	if (x->has_show_from)
 		for (size_t i = n; i > 0; i--)
@@ -256,7 +256,7 @@ size_t view_stack(struct view *v, const struct view_row *row, const uint32_t **r
 			}
 	size_t kept = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (x->slot_flags[x->slots[i]] & SLOT_REMOVED)
+		if (x->has_removed && x->slot_flags[x->slots[i]] & SLOT_REMOVED)
 			continue;
 		x->locations[kept] = x->locations[i];
 		x->entries[kept++] = x->slot_entry[x->slots[i]];

@@ -45,11 +45,22 @@ struct entry {
  * accumulated counts tell more, what was allocated and freed in between. gained.value - lost.value is the change.
  */
 struct amount {
-	double base, now;
-	struct estimate gained, lost;
+	double now;
+	struct estimate gained;
+	double base;
+	struct estimate lost;
 };
 
-void amount_add(struct amount *sum, const struct amount *more);
+/* Of every frame of every row: the second half, which only diffs have, is left alone when there is nothing in it. */
+static inline void amount_add(struct amount *sum, const struct amount *more)
+{
+	sum->now += more->now;
+	estimate_add(&sum->gained, more->gained);
+	if (more->base != 0 || more->lost.value != 0 || more->lost.variance != 0 || more->lost.weight != 0) {
+		sum->base += more->base;
+		estimate_add(&sum->lost, more->lost);
+	}
+}
 static inline double amount_change(const struct amount *a) { return a->now - a->base; }
 /* 95 % interval of now (single profile) or of now - base (diff). */
 struct interval amount_interval(const struct amount *a);

@@ -27,7 +27,7 @@ struct view_private {
 	uint32_t *thread_entry;     /* BY_THREAD: per label set */
 	/* of the last view_stack */
 	uint32_t *entries, *locations, *slots;
-	size_t capacity, locations_capacity, slots_capacity;
+	size_t stack_capacity;
 };
 
 /* Frames of a stack as slots, leaf first, the allocator trimmed; into v->private->slots. SIZE_MAX: no memory. */
