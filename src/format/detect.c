@@ -5,6 +5,7 @@
  */
 #include "format/format.h"
 #include "format/lines.h"
+#include "format/proto.h"
 
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@ const struct read_limits read_limits_default = {
 
 #define HEAD_BYTES ((size_t)64 << 10)
 #define HEAD_INFLATED ((size_t)4 << 10)
+#define FIELD_NUMBER_MAX ((1u << 29) - 1)      /* protobuf's */
 
 enum kind { KIND_EMPTY, KIND_JEHEAP, KIND_GPERF, KIND_FOLDED, KIND_PPROF, KIND_OTHER };
 
@@ -80,12 +82,40 @@ static bool is_plain_text(const uint8_t *head, size_t n)
 	return true;
 }
 
-/* Could a profile.proto message begin so: a field of 1 to 16 with its wire type. */
+static bool is_profile_field(uint64_t number, enum proto_wire wire)
+{
+	bool numeric = number >= PPROF_DROP_FRAMES && number != PPROF_PERIOD_TYPE;
+	return number >= 1 && number < PPROF_FIELDS && (wire == PROTO_BYTES || (numeric && wire == PROTO_VARINT));
+}
+
+/* Could a profile.proto message begin so. */
 static bool is_pprof(const uint8_t *head, size_t n)
 {
-	unsigned field = head[0] >> 3, type = head[0] & 7;
-	bool numeric = field >= 7 && field != 11 && field <= 15;
-	return n >= 2 && field >= 1 && field <= 15 && (type == 2 || (numeric && type == 0));
+	return n >= 2 && is_profile_field(head[0] >> 3, head[0] & 7);
+}
+
+/*
+ * The same of messages that begin with a field which profile.proto doesn't have, tags of two bytes and more. Many
+ * other files begin with such bytes, so everything that can be seen must be well formed, and one field known.
+ */
+static bool is_pprof_extended(const uint8_t *head, size_t n, bool whole_input)
+{
+	struct proto_cursor c = { head, head + n };
+	struct proto_field f = { 0 };
+	enum proto_status status;
+	bool known = false;
+	if (n < 2 || head[0] < 0x80)
+		return false;
+	while ((status = proto_next(&c, &f)) == PROTO_FIELD) {
+		if (f.number < PPROF_FIELDS ? !is_profile_field(f.number, f.wire) : f.number > FIELD_NUMBER_MAX)
+			return false;
+		known |= f.number < PPROF_FIELDS;
+	}
+	if (status == PROTO_END)
+		return known || !whole_input;
+	/* Cut: what is missing lies behind the head, or a reader can say where. */
+	return (status == PROTO_CUT || status == PROTO_PAST_END) && f.number <= FIELD_NUMBER_MAX &&
+	       (known || !whole_input);
 }
 
 static enum kind kind_of(const uint8_t *head, size_t n, bool whole_input, const char **ret_what)
@@ -106,6 +136,8 @@ static enum kind kind_of(const uint8_t *head, size_t n, bool whole_input, const 
 			*ret_what = others[i].what;
 			return KIND_OTHER;
 		}
+	if (is_pprof_extended(head, n, whole_input))
+		return KIND_PPROF;
 	if (is_plain_text(head, n)) {
 		*ret_what = "text of no known format (folded stacks are lines of \"a;b;c 123\")";
 		return KIND_OTHER;
