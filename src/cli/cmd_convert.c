@@ -13,6 +13,8 @@
 #include "format/format.h"
 #include "profile/operations.h"
 
+#define BY_UNSET (-1)
+
 enum target { TO_UNSET = -1, TO_PPROF, TO_FOLDED, TO_JSON, TO_CSV, TO_CALLGRIND, TO_SPEEDSCOPE, TO_DOT, TO_SVG };
 
 struct convert_settings {
@@ -50,12 +52,20 @@ static enum target target_of(const char *path)
 	return TO_PPROF;
 }
 
+/* Formats whose frames have a place for file and line get them unless something else is asked for. */
+static enum granularity granularity_of(const struct convert_settings *s, enum target to)
+{
+	if (s->view.by != BY_UNSET)
+		return (enum granularity)s->view.by;
+	return to == TO_CALLGRIND || to == TO_SPEEDSCOPE ? BY_LINE : BY_FUNCTION;
+}
+
 /* --- pprof --- */
 
 static int refuse_view(const struct view_settings *v, struct error *err)
 {
 	const struct { const char *name; bool given; } filters[] = {
-		{ "by", v->by != BY_FUNCTION }, { "metric", v->metric }, { "focus", v->focus },
+		{ "by", v->by > BY_FUNCTION }, { "metric", v->metric }, { "focus", v->focus },
 		{ "ignore", v->ignore }, { "hide", v->hide }, { "show", v->show },
 		{ "show-from", v->show_from }, { "tagfocus", v->tagfocus },
 		{ "tagignore", v->tagignore }, { "no-inlines", v->no_inlines },
@@ -121,10 +131,12 @@ static int to_text(const struct convert_settings *s, enum target to, struct prof
                    struct buf *warnings, struct buf *out, struct error *err)
 {
 	struct view *v = NULL;
+	struct view_settings view = s->view;
+	view.by = granularity_of(s, to);
 	int failed = load_symbols(&s->load, p, warnings, err);
 	if (!failed) {
 		progress_phase("writing", 0);
-		failed = show_view(&s->view, p, &v, err);
+		failed = show_view(&view, p, &v, err);
 	}
 	if (!failed)
 		failed = write_view(s, to, v, out, err);
@@ -181,6 +193,9 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 static const struct option_spec own_options[] = {
 	{ "to", 0, false, OPTION_CHOICE, "pprof|folded|json|csv|callgrind|speedscope|dot|svg",
 	  "the format (default: what the suffix of -o says, else pprof)", offsetof(struct convert_settings, to) },
+	{ "by", 0, false, OPTION_CHOICE, BY_WORDS,
+	  "what counts as one place (default line for callgrind and speedscope, else function)",
+	  offsetof(struct convert_settings, view.by) },
 	{ "raw", 0, false, OPTION_ON, NULL, "without names; pprof then holds bare addresses and build ids, to be named later",
 	  offsetof(struct convert_settings, raw) },
 	{ "title", 0, false, OPTION_TEXT, "TEXT", "headline, where the format has one",
@@ -190,14 +205,18 @@ static const struct option_spec own_options[] = {
 };
 
 static const struct option_group groups[] = {
-	{ "Options", own_options, 4, 0 },
-	GROUP_VIEW(offsetof(struct convert_settings, view)),
+	{ "Options", own_options, sizeof own_options / sizeof *own_options, 0 },
+	GROUP_VIEW_WITHOUT_BY(offsetof(struct convert_settings, view)),
 	GROUP_BASE(offsetof(struct convert_settings, load)),
 	GROUP_LOAD(offsetof(struct convert_settings, load)),
 	{ NULL, NULL, 0, 0 },
 };
 
-static const struct convert_settings defaults = { .load = LOAD_DEFAULTS, .to = TO_UNSET };
+static const struct convert_settings defaults = {
+	.load = LOAD_DEFAULTS,
+	.view = { .by = BY_UNSET },
+	.to = TO_UNSET,
+};
 
 const struct command cmd_convert = {
 	.name = "convert",

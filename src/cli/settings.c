@@ -25,7 +25,7 @@ const struct option_spec base_options[BASE_OPTIONS_N] = {
 };
 
 const struct option_spec view_options[VIEW_OPTIONS_N] = {
-	{ "by", 0, false, OPTION_CHOICE, "function|line|file|binary|thread|address",
+	{ "by", 0, false, OPTION_CHOICE, BY_WORDS,
 	  "what counts as one place (default function)", AT(view_settings, by) },
 	{ "metric", 0, false, OPTION_TEXT, "NAME",
 	  "inuse_space (default), inuse_objects, alloc_space, alloc_objects, or another type the profile has",

@@ -43,9 +43,10 @@ struct show_settings {
 	struct text_settings text;
 };
 
+#define BY_WORDS "function|line|file|binary|thread|address"     /* of enum granularity */
+
 #define LOAD_DEFAULTS { .symbols = SYMBOL_FULL }
 #define SHOW_DEFAULTS { .load = LOAD_DEFAULTS }
-
 
 #define LOAD_OPTIONS_N 5
 #define BASE_OPTIONS_N 1
@@ -58,6 +59,8 @@ extern const struct option_spec load_options[LOAD_OPTIONS_N], base_options[BASE_
 #define GROUP_LOAD(at) { "Reading", load_options, LOAD_OPTIONS_N, (at) }
 #define GROUP_BASE(at) { "Comparing", base_options, BASE_OPTIONS_N, (at) }
 #define GROUP_VIEW(at) { "What is shown", view_options, VIEW_OPTIONS_N, (at) }
+/* For a command with a --by of its own, which is the first of them. */
+#define GROUP_VIEW_WITHOUT_BY(at) { "What is shown", view_options + 1, VIEW_OPTIONS_N - 1, (at) }
 #define GROUP_TEXT(at) { "Output", text_options, TEXT_OPTIONS_N, (at) }
 
 /* E_USAGE when metric is none of p's types; the sentence lists those it has. *ret_column -1: the default. */

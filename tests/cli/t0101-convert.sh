@@ -52,6 +52,25 @@ ok $? "callgrind.out.1 means callgrind"
 heapgauge convert --to csv -o other.json "$dumped" && cmp -s other.json by-name.csv
 ok $? "--to wins over the suffix"
 
+for format in callgrind speedscope; do
+	heapgauge convert --to $format --by line "$dumped" | cmp -s - by-name.$format
+	ok $? "$format: by line is the default"
+	heapgauge convert --to $format --by function "$dumped" >out
+	! cmp -s out by-name.$format
+	ok $? "$format: --by function"
+done
+for format in folded json csv dot svg; do
+	heapgauge convert --to $format --by function "$dumped" | cmp -s - by-name.$format
+	ok $? "$format: by function is the default"
+done
+json "speedscope: the source line of each frame" by-name.speedscope \
+	"any(f['name'] == 'grow_here' and f.get('file', '').endswith('grow.c') and f.get('line') for f in d['shared']['frames'])"
+if command -v callgrind_annotate >/dev/null; then
+	callgrind_annotate by-name.callgrind >out 2>err
+	like "callgrind_annotate: what a source line holds" out '^ *2,150,400 .*last = malloc\(3000\);'
+else
+	skip "callgrind_annotate: what a source line holds" "valgrind is not installed"
+fi
 like "folded: root first" by-name.folded "main;grow_here $grown\$"
 like "folded: by thread" <(heapgauge convert --to folded --by thread "$dumped") '^t0.* [0-9]+$'
 json "json" by-name.json
