@@ -8,33 +8,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * The names are lists for two readers: function_is_allocator(), and the regular expression that other programs are given.
+ * X(name) is expanded for each.
+ */
+
 /* Entry points; a prefix (je_, _rjem_, __rjem_je_, tc_, ...) may stand before them. */
-static const char *const entry_points[] = {
-	"malloc", "calloc", "realloc", "free", "cfree", "memalign", "posix_memalign", "aligned_alloc",
-	"valloc", "pvalloc", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx",
-	"nallocx", "malloc_default", "realloc_default", "reallocarray", "newImpl",
-	/* Static in jemalloc: no prefix, even in a prefixed build. */
-	"prof_backtrace_impl", "prof_alloc_prep", "prof_tctx_create", "imalloc", "imalloc_body",
-	"irallocx_prof", "do_rallocx",
-};
+#define ENTRY_POINTS(X) \
+	X("malloc") X("calloc") X("realloc") X("free") X("cfree") X("memalign") X("posix_memalign") \
+	X("aligned_alloc") X("valloc") X("pvalloc") X("reallocarray") X("free_sized") X("free_aligned_sized") \
+	X("mallocx") X("rallocx") X("xallocx") X("sallocx") X("dallocx") X("sdallocx") X("nallocx") X("newImpl") \
+	X("malloc_default") X("realloc_default") X("free_default") X("sdallocx_default") \
+	/* Static in jemalloc: no prefix, even in a prefixed build. */ \
+	X("prof_backtrace_impl") X("prof_alloc_prep") X("prof_tctx_create") X("imalloc") X("imalloc_body") \
+	X("irallocx_prof") X("do_rallocx") X("do_realloc_nonnull") X("do_realloc_nonnull_zero")
 
-/* jemalloc's insides, after a prefix that ends in je_ (or none, in a static build with its own names). */
-static const char *const internals[] = {
-	"prof_backtrace", "prof_tctx_create", "prof_alloc_prep", "prof_sample", "prof_unwind",
-	"imalloc", "ialloc", "ifree", "arena_malloc", "arena_ralloc", "arena_palloc", "large_malloc",
-	"large_palloc", "tcache_alloc", "malloc_slow", "do_rallocx", "fallback_impl", "operator_new",
-};
+/* How jemalloc's insides begin, after a prefix that ends in je_ (or none, in a static build with its own names). */
+#define INTERNALS(X) \
+	X("prof_backtrace") X("prof_tctx_create") X("prof_alloc_prep") X("prof_sample") X("prof_unwind") \
+	X("imalloc") X("ialloc") X("ifree") X("arena_malloc") X("arena_ralloc") X("arena_palloc") X("large_malloc") \
+	X("large_palloc") X("large_ralloc") X("tcache_alloc") X("malloc_slow") X("do_rallocx") X("do_realloc") \
+	X("fallback_impl") X("operator_new")
 
-static const char *const shims[] = {
-	"operator new",                       /* C++ */
-	"std::__new_allocator", "std::allocator<", "std::allocator_traits<", "__gnu_cxx::new_allocator",
-	"fallbackNewImpl", "newImpl", "handleOOM",
-	"__rust_alloc", "__rust_realloc", "__rg_alloc", "__rg_realloc", "__rdl_alloc", "__rdl_realloc",
-	"__rust_no_alloc_shim", "__rustc::",  /* Rust, the latter since 1.87 */
-	"alloc::alloc::alloc", "alloc::alloc::realloc", "alloc::alloc::exchange_malloc",
-	"alloc::alloc::Global", "<alloc::alloc::Global", "std::alloc::", "core::alloc::",
-	"tikv_jemallocator::", "jemallocator::", "<tikv_jemallocator::", "<jemallocator::",
-};
+/* How the shims of C++ and Rust (the __rustc:: ones since 1.87) begin. None of them calls code of others. */
+#define SHIMS(X) \
+	X("operator new") X("operator delete") X("fallbackNewImpl") X("newImpl") X("handleOOM") \
+	X("__rust_alloc") X("__rust_realloc") X("__rust_dealloc") X("__rust_no_alloc_shim") \
+	X("__rg_alloc") X("__rg_realloc") X("__rg_dealloc") X("__rdl_alloc") X("__rdl_realloc") X("__rdl_dealloc") \
+	X("__rustc::__rust_") X("__rustc::__rg_") X("__rustc::__rdl_") \
+	X("alloc::alloc::alloc") X("alloc::alloc::realloc") X("alloc::alloc::dealloc") \
+	X("alloc::alloc::exchange_malloc") X("alloc::alloc::Global") X("<alloc::alloc::Global") \
+	X("std::alloc::") X("core::alloc::") \
+	X("tikv_jemallocator::") X("jemallocator::") X("<tikv_jemallocator::") X("<jemallocator::")
+
+/* C++'s allocators, before "<". Besides allocate() they have construct(), which calls everything. */
+#define ALLOCATORS(X) \
+	X("std::__new_allocator") X("std::allocator") X("std::allocator_traits") X("__gnu_cxx::new_allocator")
+
+#define ITEM(name) name,
+#define ITEM_BEFORE_BRACKET(name) name "<",
+
+static const char *const entry_points[] = { ENTRY_POINTS(ITEM) };
+static const char *const internals[] = { INTERNALS(ITEM) };
+static const char *const shims[] = { SHIMS(ITEM) ALLOCATORS(ITEM_BEFORE_BRACKET) };
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -85,12 +101,21 @@ bool mapping_is_allocator(const char *path)
 	return starts_with(base, "libjemalloc") || starts_with(base, "libtcmalloc");
 }
 
+/*
+ * What is cut there is a frame that matches as a whole and everything beneath it, wherever in the stack it stands: what
+ * calls code of others, construct() for one, must not match. The first word is one of the list, which the others
+ * follow, each behind a bar.
+ */
+#define OR(name) "|" name
+#define PREFIXES "[^: ]{0,31}_je_|__?rjem_|je_|__libc_|tc_"
+
 const char allocator_drop_frames[] =
-	"(.*je_|_rjem_|__rjem_|tc_|__libc_)?(malloc|calloc|realloc|free|memalign|posix_memalign|"
-	"aligned_alloc|valloc|pvalloc|mallocx|rallocx|xallocx|reallocarray|malloc_default)"
-	"|.*je_(prof_|imalloc|ialloc|arena_|large_|tcache_|malloc_slow).*"
-	"|operator new.*|__rust_(re)?alloc.*|__rdl_(re)?alloc.*|__rg_(re)?alloc.*"
-	"|alloc::alloc::.*|libjemalloc\\.so.*|libtcmalloc.*";
+	"(" PREFIXES ")?(malloc" ENTRY_POINTS(OR) ")([.(@].*)?"
+	"|(" PREFIXES ")(imalloc" INTERNALS(OR) ").*"
+	"|(operator new" SHIMS(OR) ").*"
+	"|(std::allocator" ALLOCATORS(OR) ")<.*>::allocate.*"
+	"|.* as core::alloc::(global::GlobalAlloc|Allocator)>::.*"
+	"|lib(je|tc)malloc[^!]*!0x.*";
 
 bool location_is_allocator(const struct profile *p, uint32_t location)
 {

@@ -47,7 +47,10 @@ enum { FRAME_ALLOCATOR = 1, FRAME_UNNAMED = 2 };
  */
 size_t allocator_leaf_frames(const uint8_t *flags, size_t n);
 
-/* The same as regular expression text for pprof's drop_frames. */
+/*
+ * The same as regular expression text for pprof's drop_frames, which must match a whole name. POSIX's extended syntax and
+ * RE2's.
+ */
 extern const char allocator_drop_frames[];
 
 /* Stacks cut at the leaf: allocator frames removed for good (a converter's --trim). In place. */

@@ -25,6 +25,13 @@ if command -v go >/dev/null; then
 	go tool pprof -raw whole.pb.gz >out 2>err
 	[ "$(wc -l <out)" -gt "$(go tool pprof -raw heap.pb.gz 2>err | wc -l)" ]
 	ok $? "--show-allocator: more frames"
+	if [ -n "${GROW_STATIC:-}" ]; then
+		MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:0,prof_prefix:inside "$GROW_STATIC" 20 70
+		heapgauge convert --show-allocator -o inside.pb.gz inside.*.heap
+		go tool pprof -traces inside.pb.gz >out 2>err
+		like "go tool pprof takes our drop_frames: the caller is the leaf" out '^ +[0-9.]+kB +grow_here$'
+		unlike "go tool pprof takes our drop_frames: no allocator" out 'malloc|prof_'
+	fi
 else
 	skip "go tool pprof reads it" "go is not installed"
 fi

@@ -316,31 +316,6 @@ static void anonymous_code_stays_apart(void **state)
 	profile_free(p);
 }
 
-static void allocator_names_of_any_prefix(void **state)
-{
-	(void)state;
-	static const char *const ours[] = { "malloc", "je_malloc", "_rjem_malloc", "_rjem_je_prof_backtrace",
-		"calloc", "operator new(unsigned long)", "operator new[](unsigned long, std::nothrow_t const&)",
-		"__rust_alloc", "__rustc::__rust_alloc", "prof_backtrace_impl", "do_rallocx", "prof_alloc_prep",
-		"alloc::alloc::alloc", "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
-		"<tikv_jemallocator::Jemalloc as core::alloc::global::GlobalAlloc>::alloc", "je_malloc_default",
-		"mybuild_je_imalloc_body", "je_arena_malloc_hard.part.0" };
-	static const char *const theirs[] = { "main", "zmalloc", "malloc_trim_later", "xmalloc", "freeClient",
-		"arena_malloc_like", "std::vector<int>::push_back(int const&)", "je_suis_une_fonction",
-		"mallocator::run" };
-	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-		if (!function_is_allocator(ours[i]))
-			fail_msg("%s is the allocator's", ours[i]);
-	for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
-		if (function_is_allocator(theirs[i]))
-			fail_msg("%s is not the allocator's", theirs[i]);
-	uint8_t stripped[] = { FRAME_UNNAMED, FRAME_UNNAMED, FRAME_ALLOCATOR, 0, FRAME_ALLOCATOR };
-	assert_int_equal(allocator_leaf_frames(stripped, 5), 3);
-	assert_int_equal(allocator_leaf_frames(stripped, 2), 0);
-	uint8_t only[] = { FRAME_ALLOCATOR, FRAME_ALLOCATOR };
-	assert_int_equal(allocator_leaf_frames(only, 2), 1);
-}
-
 static void trimming_for_good_changes_stacks(void **state)
 {
 	(void)state;
@@ -380,7 +355,6 @@ int main(void)
 		cmocka_unit_test(merge_keeps_equal_offsets_apart_and_refuses_one_process),
 		cmocka_unit_test(merge_keeps_mappings_of_all_memory_apart),
 		cmocka_unit_test(anonymous_code_stays_apart),
-		cmocka_unit_test(allocator_names_of_any_prefix),
 		cmocka_unit_test(trimming_for_good_changes_stacks),
 		cmocka_unit_test(limits_are_sticky_failures),
 	};
