@@ -626,6 +626,38 @@ static void fits_viewers(void **state)
 	buf_finish(&raw);
 }
 
+static void hands_on_the_words_of_the_header(void **state)
+{
+	static const char url[] = "https://example.org/about?this=heap#profile";
+	struct buf raw;
+	(void)state;
+	struct profile *p = small_heap(true);
+	p->default_type = profile_cstring(p, "alloc_space");
+	p->drop_frames = profile_cstring(p, "drop.*");
+	p->keep_frames = profile_cstring(p, "keep.*");
+	p->doc_url = profile_cstring(p, url);
+	/* Written, read, and that written and read. */
+	for (int i = 0; i < 2; i++) {
+		write_profile(p, i == 0, &raw);
+		profile_free(p);
+		p = must_read(&raw);
+		buf_finish(&raw);
+		assert_string_equal(profile_text(p, p->default_type), "alloc_space");
+		assert_string_equal(profile_text(p, p->drop_frames), "drop.*");
+		assert_string_equal(profile_text(p, p->keep_frames), "keep.*");
+		assert_string_equal(profile_text(p, p->doc_url), url);
+	}
+	profile_free(p);
+	/* None stays none. */
+	p = small_heap(true);
+	write_profile(p, false, &raw);
+	profile_free(p);
+	p = must_read(&raw);
+	assert_string_equal(profile_text(p, p->doc_url), "");
+	profile_free(p);
+	buf_finish(&raw);
+}
+
 static void mends_utf8(void **state)
 {
 	struct buf raw;
@@ -727,6 +759,7 @@ int main(void)
 		cmocka_unit_test(refuses_large_input),
 		cmocka_unit_test(keeps_everything),
 		cmocka_unit_test(fits_viewers),
+		cmocka_unit_test(hands_on_the_words_of_the_header),
 		cmocka_unit_test(mends_utf8),
 		cmocka_unit_test(gives_zero_a_unit),
 		cmocka_unit_test(refuses_to_negate_the_smallest),
