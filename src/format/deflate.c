@@ -1,16 +1,17 @@
 /*
  * Compressing. The input comes in pieces whose sizes depend on nothing but the data, so that the output is always
  * the same; each becomes a run of deflate blocks that ends on a byte, and the runs one after the other are one gzip
- * member. Pieces are compressed by a few threads while the next ones are being made; whoever makes them
- * lends a hand when they pile up, and at the end.
+ * member. Pieces are compressed by a few threads while the next ones are being made, or made by them in the first
+ * place; the caller lends a hand when they pile up, and at the end.
  */
 #include "format/format.h"
+#include "base/processors.h"
 
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <zlib.h>
 
 #define THREADS_MAX 3           /* besides the caller's */
 #define WAITING_MAX 4           /* pieces */
@@ -18,7 +19,12 @@
 
 struct piece {
 	struct piece *next;
+	gz_make *make;          /* NULL: the bytes are there */
+	const void *context;
+	size_t first, n;
 	struct buf in;
+	size_t in_n;
+	uint32_t crc;
 	uint8_t *out;           /* compressed */
 	size_t out_n;
 	bool last, failed;
@@ -26,7 +32,6 @@ struct piece {
 
 struct gz_writer {
 	struct buf *out;
-	uint32_t crc, size;     /* of all that came; the size modulo 2^32, as gzip has it */
 	struct piece *first, *end;      /* in order */
 	pthread_t threads[THREADS_MAX];
 	size_t n_threads;
@@ -46,8 +51,10 @@ static void compress_piece(struct piece *piece, void *level_buffer)
 	size_t room = piece->in.len + piece->in.len / 1024 + 1024;      /* stored blocks at worst */
 	struct isal_zstream s;
 	piece->failed = true;
+	piece->in_n = piece->in.len;
+	piece->crc = crc32_gzip_refl(0, (const uint8_t *)piece->in.data, piece->in.len);
 	piece->out = malloc(room);
-	if (!piece->out || !level_buffer || room > UINT32_MAX)
+	if (!piece->out || !level_buffer || room > UINT32_MAX || piece->in.failed)
 		return;
 	isal_deflate_init(&s);
 	s.level = LEVEL;
@@ -63,6 +70,15 @@ static void compress_piece(struct piece *piece, void *level_buffer)
 	piece->out_n = s.total_out;
 }
 
+/* An empty buffer, with memory that was used before if there is any. */
+static void take_spare(struct gz_writer *g, struct buf *ret)
+{
+	*ret = g->spare;
+	ret->max = BUF_MAX_DEFAULT;
+	buf_reset(ret);
+	g->spare = (struct buf){ 0 };
+}
+
 /* Compresses waiting pieces until no more than that many are left. Called, and returns, with the lock held. */
 static void compress_waiting(struct gz_writer *g, size_t left, void *level_buffer)
 {
@@ -70,7 +86,11 @@ static void compress_waiting(struct gz_writer *g, size_t left, void *level_buffe
 		struct piece *piece = g->waiting;
 		g->waiting = piece->next;
 		g->n_waiting--;
+		if (piece->make)
+			take_spare(g, &piece->in);
 		pthread_mutex_unlock(&g->lock);
+		if (piece->make)
+			piece->make(piece->context, piece->first, piece->n, &piece->in);
 		compress_piece(piece, level_buffer);
 		pthread_mutex_lock(&g->lock);
 		buf_finish(&g->spare);
@@ -97,9 +117,9 @@ static void *work(void *context)
 /* As many threads as there are other processors. Without any, the caller does it all. */
 static void start(struct gz_writer *g)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned processors = processors_available();
 	g->started = true;
-	while (g->n_threads < THREADS_MAX && (long)g->n_threads + 1 < processors &&
+	while (g->n_threads < THREADS_MAX && g->n_threads + 1 < processors &&
 	       pthread_create(&g->threads[g->n_threads], NULL, work, g) == 0)
 		g->n_threads++;
 }
@@ -120,23 +140,9 @@ struct gz_writer *gz_writer_new(struct buf *out)
 	return g;
 }
 
-static void add_piece(struct gz_writer *g, struct buf *bytes, bool last)
+/* Called with the lock held, and only by the thread that owns g. */
+static void append(struct gz_writer *g, struct piece *piece)
 {
-	struct piece *piece = calloc(1, sizeof *piece);
-	size_t max = bytes->max;
-	g->failed |= !piece || bytes->failed;
-	if (g->failed) {
-		free(piece);
-		buf_reset(bytes);
-		return;
-	}
-	g->crc = crc32_gzip_refl(g->crc, (const uint8_t *)bytes->data, bytes->len);
-	g->size += (uint32_t)bytes->len;
-	piece->last = last;
-	pthread_mutex_lock(&g->lock);
-	piece->in = *bytes;
-	*bytes = g->spare;
-	g->spare = (struct buf){ 0 };
 	if (g->end)
 		g->end->next = piece;
 	else
@@ -145,12 +151,26 @@ static void add_piece(struct gz_writer *g, struct buf *bytes, bool last)
 	if (!g->waiting)
 		g->waiting = piece;
 	g->n_waiting++;
-	g->ended = last;
 	pthread_cond_broadcast(&g->wake);
+}
+
+static void add_piece(struct gz_writer *g, struct buf *bytes, bool last)
+{
+	struct piece *piece = calloc(1, sizeof *piece);
+	size_t max = bytes->max;
+	g->failed |= !piece;
+	if (!piece) {
+		buf_reset(bytes);
+		return;
+	}
+	piece->last = last;
+	pthread_mutex_lock(&g->lock);
+	piece->in = *bytes;
+	take_spare(g, bytes);
+	bytes->max = max;
+	append(g, piece);
 	compress_waiting(g, last ? 0 : WAITING_MAX, g->level_buffer);
 	pthread_mutex_unlock(&g->lock);
-	bytes->max = max;
-	buf_reset(bytes);
 }
 
 void gz_writer_add(struct gz_writer *g, struct buf *bytes)
@@ -158,6 +178,20 @@ void gz_writer_add(struct gz_writer *g, struct buf *bytes)
 	if (!g->started)
 		start(g);
 	add_piece(g, bytes, false);
+}
+
+void gz_writer_add_later(struct gz_writer *g, gz_make *make, const void *context, size_t first, size_t n)
+{
+	struct piece *piece = calloc(1, sizeof *piece);
+	g->failed |= !piece;
+	if (!piece)
+		return;
+	*piece = (struct piece){ .make = make, .context = context, .first = first, .n = n };
+	if (!g->started)
+		start(g);
+	pthread_mutex_lock(&g->lock);
+	append(g, piece);
+	pthread_mutex_unlock(&g->lock);
 }
 
 static void put_le32(struct buf *out, uint32_t value)
@@ -171,18 +205,27 @@ static void put_le32(struct buf *out, uint32_t value)
 static void join_pieces(struct gz_writer *g)
 {
 	static const uint8_t header[10] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255 };
+	uLong crc = 0;
+	uint32_t size = 0;      /* modulo 2^32, as gzip has it */
+	size_t n = sizeof header + 8;
+	for (const struct piece *piece = g->first; piece; piece = piece->next)
+		n += piece->failed ? 0 : piece->out_n;
+	if (!buf_reserve(g->out, n))
+		g->failed = true;
 	buf_add(g->out, header, sizeof header);
 	for (struct piece *piece = g->first, *next; piece; piece = next) {
 		next = piece->next;
 		g->failed |= piece->failed;
 		if (!g->failed)
 			buf_add(g->out, piece->out, piece->out_n);
+		crc = crc32_combine(crc, piece->crc, (z_off_t)piece->in_n);
+		size += (uint32_t)piece->in_n;
 		buf_finish(&piece->in);
 		free(piece->out);
 		free(piece);
 	}
-	put_le32(g->out, g->crc);
-	put_le32(g->out, g->size);
+	put_le32(g->out, (uint32_t)crc);
+	put_le32(g->out, size);
 }
 
 int gz_writer_finish(struct gz_writer *g, struct buf *bytes, struct error *err)

@@ -89,13 +89,16 @@ int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_
                struct buf *out, struct error *err);
 /*
  * One gzip member, appended to out and the same bytes on every machine, made of pieces of some GZ_PIECE bytes by a few
- * threads (deflate.c). Adding takes a piece's bytes and leaves it empty; finish takes the last one and frees the
- * writer; out is only touched then. NULL when out of memory.
+ * threads (deflate.c). Adding takes a piece's bytes and leaves it empty; a piece added for later is made by one of the
+ * threads, of which each call has another buf: what context points to must not change before finish, which takes
+ * the last piece and frees the writer. out is only touched then. NULL when out of memory.
  */
 #define GZ_PIECE ((size_t)2 << 20)
 struct gz_writer;
+typedef void gz_make(const void *context, size_t first, size_t n, struct buf *to);
 struct gz_writer *gz_writer_new(struct buf *out);
 void gz_writer_add(struct gz_writer *g, struct buf *piece);
+void gz_writer_add_later(struct gz_writer *g, gz_make *make, const void *context, size_t first, size_t n);
 int gz_writer_finish(struct gz_writer *g, struct buf *piece, struct error *err);
 /* All at once. */
 int gz_deflate(const void *bytes, size_t n, struct buf *out, struct error *err);

@@ -3,6 +3,7 @@
  * the front when a block has been used up, and the buffer grows only for a line longer than it.
  */
 #include "format/lines.h"
+#include "format/ahead.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ void lines_finish(struct lines *l)
 {
 	if (!l)
 		return;
+	ahead_finish(l);
 	free(l->data);
 	*l = (struct lines){ 0 };
 }
@@ -72,9 +74,17 @@ static int grow(struct lines *l, struct error *err)
 	return E_OK;
 }
 
+int lines_too_many(const struct lines *l, struct error *err)
+{
+	return error_set(err, E_LIMIT, "%s: larger than the limit for input (after line %llu)",
+	                 l->in->name, (unsigned long long)l->number);
+}
+
 /* Reads more behind what is left of the buffer. */
 static int refill(struct lines *l, struct error *err)
 {
+	if (l->ahead)
+		return ahead_next(l, err);
 	if (l->at > 0) {
 		memmove(l->data, l->data + l->at, l->end - l->at);
 		l->end -= l->at;
@@ -87,28 +97,34 @@ static int refill(struct lines *l, struct error *err)
 	if (rc)
 		return rc;
 	if (n > l->left)
-		return error_set(err, E_LIMIT, "%s: larger than the limit for input (after line %llu)",
-		                 l->in->name, (unsigned long long)l->number);
+		return lines_too_many(l, err);
 	l->left -= n;
 	l->end += n;
 	l->ended = n == 0;
 	return E_OK;
 }
 
+/* The first newline of what the buffer holds, of which the first seen bytes have none. */
+static const char *find_newline(const struct lines *l, size_t seen)
+{
+	size_t n = l->end - l->at;
+	return n > seen ? memchr(l->data + l->at + seen, '\n', n - seen) : NULL;
+}
+
 int lines_next(struct lines *l, const char **ret_line, size_t *ret_n, struct error *err)
 {
 	size_t seen = 0;
 	const char *newline;
-	while (!(newline = memchr(l->data + l->at + seen, '\n', l->end - l->at - seen)) && !l->ended) {
+	while (!(newline = find_newline(l, seen)) && !l->ended) {
 		seen = l->end - l->at;
 		int rc = refill(l, err);
 		if (rc)
 			return rc;
 	}
+	if (l->at == l->end)
+		return 0;
 	const char *line = l->data + l->at;
 	size_t n = newline ? (size_t)(newline - line) : l->end - l->at;
-	if (!newline && n == 0)
-		return 0;
 	l->whole = newline != NULL;
 	l->at += n + l->whole;
 	l->number++;

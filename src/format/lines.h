@@ -9,8 +9,11 @@
 
 #include "base/file.h"
 
+struct ahead;
+
 struct lines {
 	struct stream *in;
+	struct ahead *ahead;        /* a thread that reads in, or NULL (ahead.h) */
 	char *data;
 	size_t at, end, capacity;
 	size_t line_max;            /* bytes of one line */
@@ -33,6 +36,9 @@ int lines_next(struct lines *l, const char **ret_line, size_t *ret_n, struct err
 /* "NAME: line N: text": what is wrong with the line last returned. */
 int lines_error(const struct lines *l, struct error *err, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The input is larger than its limit. */
+int lines_too_many(const struct lines *l, struct error *err);
 
 /*
  * Up to 40 bytes of a line for an error message: control and non-ASCII bytes shown as '?'. Returns

@@ -6,7 +6,8 @@
  * samples and all else which strings; so the strings come last, numbered in the order of first use. That
  * also makes every cut visible: what is cut off is always at least one string that something refers to.
  * Sizes of messages are computed before they are written; only samples, which are most of the file, are written
- * first and then moved up to their heads. Compression goes on beside the writing.
+ * first and then moved up to their heads. When all that they refer to has its number, they are written in ranges, by
+ * the threads that compress.
  */
 #include "format/format.h"
 #include "format/proto.h"
@@ -34,6 +35,12 @@ struct wire_id {
 	uint8_t bytes[7], n;
 };
 
+/* Where the labels of a set stand in label_bytes. */
+struct wire_labels {
+	size_t first, n;
+	bool known;
+};
+
 struct writer {
 	const struct profile *p;
 	struct buf *out;
@@ -56,6 +63,9 @@ struct writer {
 	struct wire_id *location_ids;   /* by location: the id as it is written */
 	uint32_t *location_order;       /* the used ones in the order of their ids */
 	size_t n_locations;
+	struct wire_labels *label_sets; /* by label set */
+	struct wire_labels base_label;
+	struct buf label_bytes;
 	uint8_t *mapping_flags;         /* by mapping: what its locations have */
 	uint32_t *line_functions;       /* ids, of the location at hand */
 	size_t line_functions_capacity;
@@ -474,12 +484,11 @@ static uint8_t *put_repeated_head(uint8_t *to, unsigned field, size_t n, size_t 
 
 /* A sample is written behind room for its heads, and moved up to them when its size is known. */
 #define HEADS_MAX (2 * (1 + PROTO_VARINT_MAX))
-#define LABEL_MAX (5 * (1 + PROTO_VARINT_MAX))
 
-static size_t sample_size_max(const struct profile *p, const struct stack *stack, const struct label_set *labels)
+static size_t sample_size_max(const struct profile *p, const struct stack *stack, size_t labels_size)
 {
 	return HEADS_MAX + stack->n * (size_t)5 + sizeof(struct wire_id) + 1 +
-	       PROTO_VARINT_MAX * (1 + p->n_types) + LABEL_MAX * ((size_t)labels->n + 1);
+	       PROTO_VARINT_MAX * (1 + p->n_types) + labels_size;
 }
 
 static uint8_t *put_frames(const struct writer *w, const struct stack *stack, uint8_t *to)
@@ -493,59 +502,126 @@ static uint8_t *put_frames(const struct writer *w, const struct stack *stack, ui
 	return to;
 }
 
-/* In pprof's form of a base: negated; which -2^63 can't be. NULL: such a value. */
+/* In pprof's form of a base: negated. */
 static uint8_t *put_values(const struct writer *w, size_t index, bool base, uint8_t *to)
 {
 	const int64_t *values = w->p->values + index * w->p->n_types;
 	size_t size = 0;
-	for (size_t i = 0; i < w->p->n_types; i++) {
-		if (base && values[i] == INT64_MIN)
-			return NULL;
+	for (size_t i = 0; i < w->p->n_types; i++)
 		size += proto_varint_size(base ? -(uint64_t)values[i] : (uint64_t)values[i]);
-	}
 	to = put_repeated_head(to, 2, w->p->n_types, size);
 	for (size_t i = 0; i < w->p->n_types; i++)
 		to = proto_put_varint(to, base ? -(uint64_t)values[i] : (uint64_t)values[i]);
 	return to;
 }
 
-static uint8_t *put_labels(struct writer *w, const struct label_set *labels, bool base, uint8_t *to)
+static bool is_base(const struct profile *p, const struct sample *s)
 {
-	for (uint32_t i = 0; i < labels->n; i++) {
-		struct wire_label label = label_values(w, &w->p->labels[labels->first + i]);
-		to = put_label(to, &label);
-	}
-	if (base) {
-		struct wire_label label = { .key = text_number(w, word(w, "pprof::base")),
-			                    .str = text_number(w, word(w, "true")) };
-		to = put_label(to, &label);
-	}
-	return to;
+	return s->source < p->n_sources && p->sources[s->source].base;
 }
 
-static int put_sample(struct writer *w, size_t index, struct error *err)
+/* Several threads may write samples: this only reads what w has. */
+static void put_sample(const struct writer *w, size_t index, struct buf *out)
 {
 	const struct profile *p = w->p;
 	const struct sample *sample = &p->samples[index];
 	const struct stack *stack = &p->stacks[sample->stack];
-	const struct label_set *labels = &p->label_sets[sample->labels];
-	bool base = sample->source < p->n_sources && p->sources[sample->source].base;
-	uint8_t *start = room(w, sample_size_max(p, stack, labels));
-	if (!start)
-		return E_OK;
+	const struct wire_labels *labels = &w->label_sets[sample->labels];
+	const struct wire_labels *mark = &w->base_label;
+	bool base = is_base(p, sample);
+	if (!buf_reserve(out, sample_size_max(p, stack, labels->n + mark->n)))
+		return;
+	uint8_t *start = (uint8_t *)out->data + out->len;
 	uint8_t *body = start + HEADS_MAX, *frames_end = put_frames(w, stack, body);
-	uint8_t *values_end = put_values(w, index, base, frames_end);
-	if (!values_end)
-		return error_set(err, E_FORMAT, "sample %zu of the base: -2^63 cannot be negated for pprof", index);
-	uint8_t *end = put_labels(w, labels, base, values_end);
+	uint8_t *end = put_values(w, index, base, frames_end);
+	if (labels->n > 0)
+		end = mempcpy(end, w->label_bytes.data + labels->first, labels->n);
+	if (base)
+		end = mempcpy(end, w->label_bytes.data + mark->first, mark->n);
 	uint8_t head[1 + PROTO_VARINT_MAX];
 	size_t head_n = (size_t)(put_repeated_head(head, 1, stack->n, (size_t)(frames_end - body)) - head);
 	size_t body_n = (size_t)(end - body);
 	uint8_t *to = proto_put_head(start, PPROF_SAMPLE, head_n + body_n);
 	memcpy(to, head, head_n);
 	memmove(to + head_n, body, body_n);
-	wrote(w, to + head_n + body_n);
+	out->len += (size_t)(to - start) + head_n + body_n;
+}
+
+static void put_samples(const void *context, size_t first, size_t n, struct buf *out)
+{
+	const struct writer *w = context;
+	for (size_t i = first; i < first + n; i++)
+		put_sample(w, i, out);
+}
+
+static void encode_label(struct writer *w, const struct wire_label *label)
+{
+	uint8_t bytes[5 * (1 + PROTO_VARINT_MAX)];
+	buf_add(&w->label_bytes, bytes, (size_t)(put_label(bytes, label) - bytes));
+}
+
+/* Label sets are few and each is encoded once. */
+static void encode_labels(struct writer *w, uint32_t set)
+{
+	struct wire_labels *x = &w->label_sets[set];
+	const struct label_set *labels = &w->p->label_sets[set];
+	if (x->known)
+		return;
+	*x = (struct wire_labels){ .first = w->label_bytes.len, .known = true };
+	for (uint32_t i = 0; i < labels->n; i++) {
+		struct wire_label label = label_values(w, &w->p->labels[labels->first + i]);
+		encode_label(w, &label);
+	}
+	x->n = w->label_bytes.len - x->first;
+}
+
+/* How a diff's base is marked, as pprof -diff_base does. */
+static void encode_base_label(struct writer *w)
+{
+	struct wire_label label = { .key = text_number(w, word(w, "pprof::base")),
+		                    .str = text_number(w, word(w, "true")) };
+	w->base_label = (struct wire_labels){ .first = w->label_bytes.len, .known = true };
+	encode_label(w, &label);
+	w->base_label.n = w->label_bytes.len - w->base_label.first;
+}
+
+/* Encodes the labels of all samples, and refuses a base that can't be negated. */
+static int prepare_samples(struct writer *w, struct error *err)
+{
+	const struct profile *p = w->p;
+	for (size_t i = 0; i < p->n_samples; i++) {
+		encode_labels(w, p->samples[i].labels);
+		if (!is_base(p, &p->samples[i]))
+			continue;
+		if (!w->base_label.known)
+			encode_base_label(w);
+		for (size_t k = 0; k < p->n_types; k++)
+			if (p->values[i * p->n_types + k] == INT64_MIN)
+				return error_set(err, E_FORMAT, "sample %zu of the base: -2^63 cannot be negated for pprof", i);
+	}
+	w->failed |= w->label_bytes.failed;
 	return E_OK;
+}
+
+/* All samples: here, or in pieces of about GZ_PIECE bytes by whoever compresses them. */
+static void write_samples(struct writer *w)
+{
+	const struct profile *p = w->p;
+	if (w->failed || p->n_samples == 0)
+		return;
+	if (!w->gzip) {
+		put_samples(w, 0, p->n_samples, w->out);
+		return;
+	}
+	gz_writer_add(w->gzip, w->out);
+	for (size_t first = 0, i = 0, size = 0; i < p->n_samples; i++) {
+		size += (size_t)p->stacks[p->samples[i].stack].n * 2 + 32;
+		if (size < GZ_PIECE && i + 1 < p->n_samples)
+			continue;
+		gz_writer_add_later(w->gzip, put_samples, w, first, i + 1 - first);
+		first = i + 1;
+		size = 0;
+	}
 }
 
 /* --- strings -------------------------------------------------------------- */
@@ -593,7 +669,7 @@ static void put_string(struct writer *w, const char *text, size_t n)
 static int write_all(struct writer *w, struct error *err)
 {
 	const struct profile *p = w->p;
-	int rc = E_OK;
+	int rc;
 	find_used(w);
 	put_header(w);
 	for (uint32_t i = 0; i < p->n_mappings; i++)
@@ -602,63 +678,78 @@ static int write_all(struct writer *w, struct error *err)
 		put_location(w, w->location_order[i]);
 	for (uint32_t i = 1; i <= w->n_functions; i++)
 		put_function(w, i);
-	for (size_t i = 0; i < p->n_samples && !rc && !w->failed; i++)
-		rc = put_sample(w, i, err);
+	rc = prepare_samples(w, err);
+	if (rc)
+		return rc;
+	write_samples(w);
 	put_string(w, "", 0);
 	for (size_t i = 0; i < w->n_texts; i++) {
 		size_t n;
 		const char *text = text_of(w, w->texts[i], &n);
 		put_string(w, text, n);
 	}
-	if (!rc && (w->failed || w->out->failed))
-		rc = error_set(err, E_LIMIT, "no memory for the pprof profile, or it is larger than %zu MiB",
-		               w->out->max >> 20);
-	return rc;
+	if (w->failed || w->out->failed)
+		return error_set(err, E_LIMIT, "no memory for the pprof profile, or it is larger than %zu MiB",
+		                 w->out->max >> 20);
+	return E_OK;
 }
 
-static int write_to(const struct profile *p, struct buf *out, struct gz_writer *gzip, struct error *err)
+static int write_to(struct writer *w, struct error *err)
 {
-	struct writer w = { .p = p, .out = out, .gzip = gzip };
-	w.function_numbers = calloc(p->n_functions + 1, sizeof *w.function_numbers);
-	w.location_numbers = calloc(p->n_locations + 1, sizeof *w.location_numbers);
-	w.location_ids = calloc(p->n_locations + 1, sizeof *w.location_ids);
-	w.location_order = calloc(p->n_locations + 1, sizeof *w.location_order);
-	w.mapping_flags = calloc(p->n_mappings + 1, 1);
-	int rc = w.function_numbers && w.location_numbers && w.location_ids && w.location_order &&
-	                 w.mapping_flags && strings_init(&w.own)
-	             ? write_all(&w, err)
-	             : error_nomem(err, "writing a pprof profile");
-	strings_finish(&w.own);
-	free(w.text_numbers);
-	free(w.texts);
-	free(w.function_numbers);
-	free(w.own_function_numbers);
-	free(w.functions);
-	free(w.location_numbers);
-	free(w.location_ids);
-	free(w.location_order);
-	free(w.mapping_flags);
-	free(w.line_functions);
-	return rc;
+	const struct profile *p = w->p;
+	buf_init(&w->label_bytes, BUF_MAX_DEFAULT);
+	w->function_numbers = calloc(p->n_functions + 1, sizeof *w->function_numbers);
+	w->location_numbers = calloc(p->n_locations + 1, sizeof *w->location_numbers);
+	w->location_ids = calloc(p->n_locations + 1, sizeof *w->location_ids);
+	w->location_order = calloc(p->n_locations + 1, sizeof *w->location_order);
+	w->label_sets = calloc(p->n_label_sets + 1, sizeof *w->label_sets);
+	w->mapping_flags = calloc(p->n_mappings + 1, 1);
+	return w->function_numbers && w->location_numbers && w->location_ids && w->location_order &&
+	               w->label_sets && w->mapping_flags && strings_init(&w->own)
+	           ? write_all(w, err)
+	           : error_nomem(err, "writing a pprof profile");
+}
+
+static void writer_finish(struct writer *w)
+{
+	strings_finish(&w->own);
+	free(w->text_numbers);
+	free(w->texts);
+	free(w->function_numbers);
+	free(w->own_function_numbers);
+	free(w->functions);
+	free(w->location_numbers);
+	free(w->location_ids);
+	free(w->location_order);
+	free(w->label_sets);
+	buf_finish(&w->label_bytes);
+	free(w->mapping_flags);
+	free(w->line_functions);
+}
+
+/* w stays until the last piece is compressed. */
+static int write_gzip(struct writer *w, struct buf *out, struct error *err)
+{
+	struct buf piece;
+	size_t before = out->len;
+	buf_init(&piece, BUF_MAX_DEFAULT);
+	w->out = &piece;
+	w->gzip = gz_writer_new(out);
+	if (!w->gzip)
+		return error_nomem(err, "writing a pprof profile");
+	int rc = write_to(w, err);
+	int finished = gz_writer_finish(w->gzip, &piece, rc ? NULL : err);
+	buf_finish(&piece);
+	if (rc)
+		out->len = before;
+	return rc ? rc : finished;
 }
 
 int pprof_write(const struct profile *p, const struct pprof_write_options *o, struct buf *out,
                 struct error *err)
 {
-	if (!o->gzip)
-		return write_to(p, out, NULL, err);
-	struct buf piece;
-	buf_init(&piece, BUF_MAX_DEFAULT);
-	struct gz_writer *gzip = gz_writer_new(out);
-	int rc = gzip ? write_to(p, &piece, gzip, err) : error_nomem(err, "writing a pprof profile");
-	if (gzip) {
-		size_t before = out->len;
-		int finished = gz_writer_finish(gzip, &piece, rc ? NULL : err);
-		if (rc)
-			out->len = before;
-		else
-			rc = finished;
-	}
-	buf_finish(&piece);
+	struct writer w = { .p = p, .out = out };
+	int rc = o->gzip ? write_gzip(&w, out, err) : write_to(&w, err);
+	writer_finish(&w);
 	return rc;
 }

@@ -6,24 +6,22 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
-static long countdown = -1;     /* allocations until one fails; negative: none does */
-static bool persistent, failed;
+static atomic_long countdown = -1;     /* allocations, of any thread, until one fails; negative: none does */
+static atomic_bool failed;
+static bool persistent;
 
 static bool fails(void)
 {
-	if (countdown < 0)
+	if (countdown < 0 || atomic_fetch_sub(&countdown, 1) > 0)
 		return false;
-	if (countdown > 0) {
-		countdown--;
-		return false;
-	}
 	failed = true;
-	if (!persistent)
-		countdown = -1;
+	if (persistent)
+		countdown = 0;
 	return true;
 }
 

@@ -1,0 +1,354 @@
+/*
+ * Blocks go round: free, filled by the thread, ready, walked by the reader, free again. The last
+ * one holds what the thread did not look at. What is shared is guarded by one lock; the frames pass to the
+ * reader with the block that says that the thread has stopped.
+ */
+#include "format/ahead.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BLOCKS 4
+
+struct stack_ahead {
+	size_t at;                  /* of the character behind "@", in the block */
+	size_t first, n;            /* in the block's frames */
+};
+
+struct block {
+	struct block *next;
+	char *data;                 size_t n, capacity;
+	uint32_t *frames;           size_t n_frames, frames_capacity;
+	struct stack_ahead *stacks; size_t n_stacks, stacks_capacity;
+	size_t next_stack;          /* of those, the first that the reader has not passed */
+};
+
+struct ahead {
+	pthread_t thread;
+	bool joined;
+	/* The thread's. */
+	struct lines lines;         /* stream and limits, for reading and for errors that nobody sees */
+	struct frames *frames;
+	size_t block_bytes;
+	char *carry;                size_t carry_n, carry_capacity;   /* the beginning of a line */
+	/* The reader's. */
+	struct block *current;
+	/* Shared. */
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	struct block *ready, *free;
+	size_t n_blocks;
+	bool cancelled;             /* the reader wants no more */
+	bool stopped;               /* no block comes behind those that are ready */
+	/* How it stopped: at the end of the input, at an error of reading, past the limit, or, with none of these, early. */
+	bool ended, too_many;
+	struct error error;
+};
+
+static void block_free(struct block *b)
+{
+	if (!b)
+		return;
+	free(b->data);
+	free(b->frames);
+	free(b->stacks);
+	free(b);
+}
+
+/* --- the thread ----------------------------------------------------------- */
+
+static struct block *block_new(size_t bytes)
+{
+	struct block *b = calloc(1, sizeof(*b));
+	if (b && !(b->data = malloc(bytes))) {
+		free(b);
+		return NULL;
+	}
+	if (b)
+		b->capacity = bytes;
+	return b;
+}
+
+/* A block to fill; NULL when cancelled, or out of memory, which ends all reading. */
+static struct block *take_free(struct ahead *a)
+{
+	struct block *b = NULL;
+	pthread_mutex_lock(&a->lock);
+	while (!a->free && a->n_blocks == BLOCKS && !a->cancelled)
+		pthread_cond_wait(&a->change, &a->lock);
+	if (a->free && !a->cancelled) {
+		b = a->free;
+		a->free = b->next;
+	} else if (!a->cancelled) {
+		b = block_new(a->block_bytes);
+		a->n_blocks += b != NULL;
+		if (!b)
+			error_nomem(&a->error, "the lines of the input");
+	}
+	pthread_mutex_unlock(&a->lock);
+	if (b)
+		b->n = b->n_frames = b->n_stacks = b->next_stack = 0;
+	return b;
+}
+
+static void give(struct ahead *a, struct block *b, bool last)
+{
+	pthread_mutex_lock(&a->lock);
+	struct block **end = &a->ready;
+	while (*end)
+		end = &(*end)->next;
+	if (b)
+		b->next = NULL;
+	*end = b;
+	a->stopped = last;
+	pthread_cond_broadcast(&a->change);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static bool grow(char **data, size_t *capacity, size_t need)
+{
+	char *grown = need > *capacity ? realloc(*data, need) : *data;
+	if (!grown)
+		return false;
+	*data = grown;
+	*capacity = need > *capacity ? need : *capacity;
+	return true;
+}
+
+/* Reads behind what the block holds until it is full. False: the input ended, or must not be read any further. */
+static bool fill(struct ahead *a, struct block *b)
+{
+	struct lines *l = &a->lines;
+	while (b->n < b->capacity) {
+		size_t n;
+		if (stream_read(l->in, b->data + b->n, b->capacity - b->n, &n, &a->error))
+			return false;
+		a->ended = n == 0;
+		a->too_many = n > l->left;
+		if (a->ended || a->too_many)
+			return false;
+		l->left -= n;
+		b->n += n;
+	}
+	return true;
+}
+
+/* Reads the frames from at to end, where the line has its newline. */
+static bool read_stack(struct ahead *a, struct block *b, const char *at, const char *end)
+{
+	struct frames *f = a->frames;
+	struct error ignored;
+	if (frames_read(f, &a->lines, at, end, &ignored) ||
+	    !memory_grow((void **)&b->frames, &b->frames_capacity, b->n_frames + f->stack_n, sizeof(*b->frames),
+	                 SIZE_MAX / sizeof(*b->frames)))
+		return false;
+	struct stack_ahead *s = ARRAY_PUSH(b->stacks, b->n_stacks, b->stacks_capacity, SIZE_MAX / sizeof(*b->stacks));
+	if (!s)
+		return false;
+	*s = (struct stack_ahead){ (size_t)(at - b->data), b->n_frames, f->stack_n };
+	if (f->stack_n > 0)
+		memcpy(b->frames + b->n_frames, f->stack, f->stack_n * sizeof(*f->stack));
+	b->n_frames += f->stack_n;
+	return true;
+}
+
+/* Reads the stacks of the block's whole lines. Returns where the first line begins that it leaves to the reader. */
+static size_t read_stacks(struct ahead *a, struct block *b)
+{
+	const char *line = b->data, *newline;
+	while ((newline = memchr(line, '\n', (size_t)(b->data + b->n - line)))) {
+		const char *at = line, *end = newline;
+		while (at < end && (*at == ' ' || *at == '\t'))
+			at++;
+		end -= end > at && end[-1] == '\r';
+		if (at < end && *at == '@' && !read_stack(a, b, at + 1, end))
+			break;
+		line = newline + 1;
+	}
+	return (size_t)(line - b->data);
+}
+
+/* What the block has behind at begins the next one. */
+static bool carry(struct ahead *a, struct block *b, size_t at)
+{
+	a->carry_n = b->n - at;
+	if (!grow(&a->carry, &a->carry_capacity, a->carry_n))
+		return false;
+	memcpy(a->carry, b->data + at, a->carry_n);
+	b->n = at;
+	return true;
+}
+
+/* A block begins with what was carried over. */
+static struct block *begin_block(struct ahead *a)
+{
+	struct block *b = take_free(a);
+	if (!b)
+		return NULL;
+	if (!grow(&b->data, &b->capacity, a->carry_n + a->block_bytes)) {
+		error_nomem(&a->error, "the lines of the input");
+		block_free(b);
+		return NULL;
+	}
+	if (a->carry_n > 0)
+		memcpy(b->data, a->carry, a->carry_n);
+	b->n = a->carry_n;
+	return b;
+}
+
+/*
+ * The last block was not looked at: the input ends in it, or its first line is longer than a block or wrong, for
+ * which the reader has the words.
+ */
+static void *work(void *context)
+{
+	struct ahead *a = context;
+	bool last = false;
+	while (!last) {
+		struct block *b = begin_block(a);
+		size_t at = b && fill(a, b) ? read_stacks(a, b) : 0;
+		last = at == 0;
+		if (!last && !carry(a, b, at)) {
+			error_nomem(&a->error, "the lines of the input");
+			last = true;
+		}
+		give(a, b, last);
+	}
+	return NULL;
+}
+
+/* --- the reader ----------------------------------------------------------- */
+
+void ahead_start(struct lines *l, struct frames *f, size_t block_bytes)
+{
+	struct ahead *a = calloc(1, sizeof(*a));
+	if (!a)
+		return;
+	a->lines = *l;
+	a->lines.data = NULL;
+	a->frames = f;
+	a->block_bytes = block_bytes;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->change, NULL);
+	if (pthread_create(&a->thread, NULL, work, a) == 0) {
+		l->ahead = a;
+		return;
+	}
+	pthread_mutex_destroy(&a->lock);
+	pthread_cond_destroy(&a->change);
+	free(a);
+}
+
+static void free_list(struct block *b)
+{
+	for (struct block *next; b; b = next) {
+		next = b->next;
+		block_free(b);
+	}
+}
+
+/* The thread has ended, or is told to. */
+static void end_thread(struct ahead *a)
+{
+	pthread_mutex_lock(&a->lock);
+	a->cancelled = true;
+	pthread_cond_broadcast(&a->change);
+	pthread_mutex_unlock(&a->lock);
+	pthread_join(a->thread, NULL);
+	free_list(a->ready);
+	free_list(a->free);
+	free(a->carry);
+	pthread_mutex_destroy(&a->lock);
+	pthread_cond_destroy(&a->change);
+	a->ready = a->free = NULL;
+	a->carry = NULL;
+	a->joined = true;
+}
+
+void ahead_finish(struct lines *l)
+{
+	struct ahead *a = l->ahead;
+	if (!a)
+		return;
+	if (!a->joined)
+		end_thread(a);
+	if (a->current)
+		l->data = NULL;         /* it was the block's */
+	block_free(a->current);
+	free(a);
+	l->ahead = NULL;
+}
+
+/* Gives the block that was walked back, and waits for the next one. NULL: there is none. */
+static struct block *next_block(struct ahead *a, bool *ret_last)
+{
+	pthread_mutex_lock(&a->lock);
+	if (a->current) {
+		a->current->next = a->free;
+		a->free = a->current;
+		pthread_cond_broadcast(&a->change);
+	}
+	while (!a->ready && !a->stopped)
+		pthread_cond_wait(&a->change, &a->lock);
+	struct block *b = a->ready;
+	if (b)
+		a->ready = b->next;
+	*ret_last = a->stopped && !a->ready;
+	pthread_mutex_unlock(&a->lock);
+	a->current = b;
+	return b;
+}
+
+/* The thread has stopped: what it left becomes l's own, and unless reading has failed l goes on alone. */
+static void take_over(struct lines *l)
+{
+	struct ahead *a = l->ahead;
+	end_thread(a);
+	l->left = a->lines.left;
+	l->ended = a->ended;
+	if (a->current) {
+		l->capacity = a->current->capacity;
+		a->current->data = NULL;
+		block_free(a->current);
+		a->current = NULL;
+	}
+	if (!a->too_many && !a->error.code)
+		ahead_finish(l);
+}
+
+int ahead_next(struct lines *l, struct error *err)
+{
+	struct ahead *a = l->ahead;
+	bool last;
+	if (a->joined) {
+		if (a->too_many)
+			return lines_too_many(l, err);
+		if (err)
+			*err = a->error;
+		return a->error.code;
+	}
+	if (!a->current)
+		free(l->data);
+	struct block *b = next_block(a, &last);
+	l->data = b ? b->data : NULL;
+	l->at = 0;
+	l->end = b ? b->n : 0;
+	if (last)
+		take_over(l);
+	return b ? E_OK : ahead_next(l, err);
+}
+
+bool ahead_stack(const struct lines *l, const char *behind_at, const uint32_t **ret_frames, size_t *ret_n)
+{
+	struct block *b = l->ahead ? l->ahead->current : NULL;
+	size_t at = (size_t)(behind_at - l->data);
+	if (!b)
+		return false;
+	while (b->next_stack < b->n_stacks && b->stacks[b->next_stack].at < at)
+		b->next_stack++;
+	if (b->next_stack == b->n_stacks || b->stacks[b->next_stack].at != at)
+		return false;
+	*ret_frames = b->frames + b->stacks[b->next_stack].first;
+	*ret_n = b->stacks[b->next_stack].n;
+	return true;
+}

@@ -1,0 +1,27 @@
+/*
+ * Reading ahead: a second thread reads a dump in blocks of whole lines and, of each stack in them,
+ * the frames, which is half of the work; lines are then handed out as if there were no thread. Whatever is
+ * unusual (a line without end, a bad frame, the end of the input) it leaves to the reader: it stops before it, and the
+ * reader goes on by itself from there. Private to src/format.
+ */
+#ifndef FORMAT_AHEAD_H
+#define FORMAT_AHEAD_H
+
+#include "format/frames.h"
+
+#define AHEAD_BLOCK ((size_t)256 << 10)
+
+/*
+ * Right after lines_init, for an input whose end can't keep anyone waiting: a file. Until the thread has stopped, f is its
+ * own and may only be used by way of ahead_stack. When no thread can be had, nothing changes.
+ */
+void ahead_start(struct lines *l, struct frames *f, size_t block_bytes);
+/* The next block becomes l's data; only for lines.c. */
+int ahead_next(struct lines *l, struct error *err);
+/* Stops the thread; called by lines_finish. */
+void ahead_finish(struct lines *l);
+
+/* The frames behind the "@" of a line of l, if they were read ahead; valid as long as the line is. */
+bool ahead_stack(const struct lines *l, const char *behind_at, const uint32_t **ret_frames, size_t *ret_n);
+
+#endif
