@@ -107,11 +107,13 @@ static void give(struct ahead *a, struct block *b, bool last)
 
 static bool grow(char **data, size_t *capacity, size_t need)
 {
-	char *grown = need > *capacity ? realloc(*data, need) : *data;
+	if (need <= *capacity)
+		return true;
+	char *grown = realloc(*data, need);
 	if (!grown)
 		return false;
 	*data = grown;
-	*capacity = need > *capacity ? need : *capacity;
+	*capacity = need;
 	return true;
 }
 
@@ -138,8 +140,9 @@ static bool read_stack(struct ahead *a, struct block *b, const char *at, const c
 {
 	struct frames *f = a->frames;
 	struct error ignored;
+	/* Room for one more, so that a stack without frames points somewhere, too. */
 	if (frames_read(f, &a->lines, at, end, &ignored) ||
-	    !memory_grow((void **)&b->frames, &b->frames_capacity, b->n_frames + f->stack_n, sizeof(*b->frames),
+	    !memory_grow((void **)&b->frames, &b->frames_capacity, b->n_frames + f->stack_n + 1, sizeof(*b->frames),
 	                 SIZE_MAX / sizeof(*b->frames)))
 		return false;
 	struct stack_ahead *s = ARRAY_PUSH(b->stacks, b->n_stacks, b->stacks_capacity, SIZE_MAX / sizeof(*b->stacks));
@@ -174,7 +177,8 @@ static bool carry(struct ahead *a, struct block *b, size_t at)
 	a->carry_n = b->n - at;
 	if (!grow(&a->carry, &a->carry_capacity, a->carry_n))
 		return false;
-	memcpy(a->carry, b->data + at, a->carry_n);
+	if (a->carry_n > 0)
+		memcpy(a->carry, b->data + at, a->carry_n);
 	b->n = at;
 	return true;
 }

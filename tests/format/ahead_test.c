@@ -1,5 +1,5 @@
 /* Lines and frames that a thread read ahead are those that the reader would have read by itself, also where it ends badly. */
-#include "format/ahead.h"
+#include "ahead_log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,56 +32,11 @@ static int source_fill(struct stream *s, void *to, size_t room, size_t *ret_n, s
 	return E_OK;
 }
 
-/* Everything that reading the lines and stacks says, as text. */
-static void read_everything(struct lines *l, struct frames *f, struct buf *log)
-{
-	const char *line;
-	size_t n;
-	struct error err = { 0 };
-	bool bad = false;
-	int rc;
-	while ((rc = lines_next(l, &line, &n, &err)) == 1) {
-		buf_printf(log, "%llu %d %zu ", (unsigned long long)l->number, l->whole, n);
-		buf_add(log, line, n);
-		buf_addc(log, '\n');
-		size_t blanks = 0;
-		while (blanks < n && line[blanks] == ' ')
-			blanks++;
-		if (bad || !l->whole || blanks == n || line[blanks] != '@')
-			continue;
-		const uint32_t *frames;
-		size_t frames_n;
-		if (!ahead_stack(l, line + blanks + 1, &frames, &frames_n)) {
-			/* After the first bad stack a reader looks at no other. */
-			bad = frames_read(f, l, line + blanks + 1, line + n, &err) != E_OK;
-			frames = f->stack;
-			frames_n = f->stack_n;
-			if (bad)
-				buf_printf(log, "bad: %s\n", err.text);
-		}
-		for (size_t i = 0; !bad && i < frames_n; i++)
-			buf_printf(log, " %u", frames[i]);
-		buf_addc(log, '\n');
-	}
-	buf_printf(log, "ends with %d %s\n", rc, rc ? err.text : "");
-}
-
 static void read_source(const struct planted *from, size_t block_bytes, uint64_t input_max, struct buf *log)
 {
 	struct planted source = *from;
 	struct stream in = { .fill = source_fill, .name = "x.heap", .context = &source, .fd = -1 };
-	struct frames f;
-	struct lines l;
-	struct error err;
-	assert_int_equal(lines_init(&l, &in, LINE_MAX_BYTES, input_max, &err), E_OK);
-	assert_int_equal(frames_init(&f, &limits, &err), E_OK);
-	if (block_bytes)
-		ahead_start(&l, &f, block_bytes);
-	read_everything(&l, &f, log);
-	lines_finish(&l);
-	for (size_t i = 0; i < f.n; i++)
-		buf_printf(log, "%llx ", (unsigned long long)f.addresses[i]);
-	frames_finish(&f);
+	ahead_log(&in, block_bytes, LINE_MAX_BYTES, input_max, &limits, log);
 }
 
 static void must_be_alike(const struct planted *source, uint64_t input_max)
@@ -124,6 +79,19 @@ static void whole(void **state)
 	source.n--;             /* without the last newline */
 	must_be_alike(&source, UINT64_MAX);
 	source.n = 0;
+	must_be_alike(&source, UINT64_MAX);
+	buf_finish(&b);
+}
+
+/* Nothing is left over for the next block. */
+static void blocks_that_end_with_lines(void **state)
+{
+	struct buf b;
+	(void)state;
+	buf_init(&b, BUF_MAX_DEFAULT);
+	for (int i = 0; i < 12; i++)
+		buf_adds(&b, i % 3 ? "@ 0x123\n" : "@\n@ 0x4\n");
+	struct planted source = { b.data, b.len, 0, 100, SIZE_MAX };
 	must_be_alike(&source, UINT64_MAX);
 	buf_finish(&b);
 }
@@ -228,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole),
+		cmocka_unit_test(blocks_that_end_with_lines),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(lines_too_long),
 		cmocka_unit_test(failing_and_too_much),
