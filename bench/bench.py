@@ -32,9 +32,9 @@ def run(*command, **more):
     return subprocess.run(command, check=True, **more)
 
 
-def output(*command):
+def output(*command, **more):
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -233,9 +233,14 @@ def reader_lines(options):
         return []
     say("the readers alone")
     lines = []
+    core = {max(os.sched_getaffinity(0))}
+
+    def on_one_core():
+        os.sched_setaffinity(0, core)
+
     largest = "%s/%d.a" % (options.work, options.sizes[-1])
     for what, path in ("heap_v2", largest + ".heap"), ("pprof.gz", largest + ".pb.gz"):
-        best, size, samples = output(readers, "read", path, "7").split()
+        best, size, samples = output(readers, "read", path, "7", preexec_fn=on_one_core).split()
         lines.append("- reading %s from memory, one core: %.0f MB/s (%.1f MB, %s samples, %s)" %
                      (what, float(size) / 1e6 / float(best), float(size) / 1e6, format(int(samples), ","),
                       time_text(float(best))))
