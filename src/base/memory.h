@@ -89,6 +89,13 @@ static inline uint32_t index_find(const struct index *x, uint64_t hash, index_sa
 	}
 }
 
+/* Looking for something with that hash will soon be faster. */
+static inline void index_prefetch(const struct index *x, uint64_t hash)
+{
+	if (x->slots)
+		__builtin_prefetch(&x->slots[(uint32_t)(hash >> 32) & x->mask]);
+}
+
 static inline void index_insert(struct index *x, uint64_t hash, uint32_t item)
 {
 	uint32_t tag = (uint32_t)(hash >> 32);

@@ -88,7 +88,7 @@ static int to_pprof(const struct convert_settings *s, struct profile *p, struct 
 		failed = profile_trim_allocator(p, err);
 	if (failed)
 		return failed;
-	struct pprof_write_options how = { .gzip = true };
+	struct pprof_write_options how = { .gzip = true, .show_allocator = s->view.show_allocator };
 	progress_phase("writing pprof", 0);
 	return pprof_write(p, &how, out, err);
 }

@@ -13,6 +13,7 @@
 struct stack_ahead {
 	size_t at;                  /* of the character behind "@", in the block */
 	size_t first, n;            /* in the block's frames */
+	uint64_t hash;
 };
 
 struct block {
@@ -148,7 +149,8 @@ static bool read_stack(struct ahead *a, struct block *b, const char *at, const c
 	struct stack_ahead *s = ARRAY_PUSH(b->stacks, b->n_stacks, b->stacks_capacity, SIZE_MAX / sizeof(*b->stacks));
 	if (!s)
 		return false;
-	*s = (struct stack_ahead){ (size_t)(at - b->data), b->n_frames, f->stack_n };
+	*s = (struct stack_ahead){ (size_t)(at - b->data), b->n_frames, f->stack_n,
+		                   profile_stack_hash(f->stack, f->stack_n) };
 	if (f->stack_n > 0)
 		memcpy(b->frames + b->n_frames, f->stack, f->stack_n * sizeof(*f->stack));
 	b->n_frames += f->stack_n;
@@ -342,7 +344,7 @@ int ahead_next(struct lines *l, struct error *err)
 	return b ? E_OK : ahead_next(l, err);
 }
 
-bool ahead_stack(const struct lines *l, const char *behind_at, const uint32_t **ret_frames, size_t *ret_n)
+bool ahead_stack(const struct lines *l, const char *behind_at, struct ahead_stack *ret)
 {
 	struct block *b = l->ahead ? l->ahead->current : NULL;
 	size_t at = (size_t)(behind_at - l->data);
@@ -350,9 +352,10 @@ bool ahead_stack(const struct lines *l, const char *behind_at, const uint32_t **
 		return false;
 	while (b->next_stack < b->n_stacks && b->stacks[b->next_stack].at < at)
 		b->next_stack++;
-	if (b->next_stack == b->n_stacks || b->stacks[b->next_stack].at != at)
+	const struct stack_ahead *s = b->stacks + b->next_stack;
+	if (b->next_stack == b->n_stacks || s->at != at)
 		return false;
-	*ret_frames = b->frames + b->stacks[b->next_stack].first;
-	*ret_n = b->stacks[b->next_stack].n;
+	*ret = (struct ahead_stack){ b->frames + s->first, s->n, s->hash,
+		                     b->next_stack + 1 < b->n_stacks ? s[1].hash : 0 };
 	return true;
 }

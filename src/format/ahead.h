@@ -21,7 +21,14 @@ int ahead_next(struct lines *l, struct error *err);
 /* Stops the thread; called by lines_finish. */
 void ahead_finish(struct lines *l);
 
-/* The frames behind the "@" of a line of l, if they were read ahead; valid as long as the line is. */
-bool ahead_stack(const struct lines *l, const char *behind_at, const uint32_t **ret_frames, size_t *ret_n);
+/* A stack that was read ahead; valid as long as its line is. */
+struct ahead_stack {
+	const uint32_t *frames;
+	size_t n;
+	uint64_t hash, next_hash;   /* profile_stack_hash of this one, and of the one after it (0: not known) */
+};
+
+/* The stack behind the "@" of a line of l; false when it was not read ahead. */
+bool ahead_stack(const struct lines *l, const char *behind_at, struct ahead_stack *ret);
 
 #endif

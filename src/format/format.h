@@ -59,6 +59,7 @@ int pprof_read(const void *bytes, size_t n, const char *name, const struct read_
 
 struct pprof_write_options {
 	bool gzip;
+	bool show_allocator;    /* no drop_frames but the profile's own: viewers keep the allocator's frames */
 };
 
 /*

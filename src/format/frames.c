@@ -1,5 +1,5 @@
 /*
- * A stack of a real program repeats addresses seen a moment ago, so a direct-mapped cache answers
+ * A stack of a real program repeats addresses seen a moment ago, so a small cache answers
  * nearly all look-ups. It is asked with the text, as it stands there: what is found was parsed and
  * checked before, and the text need not be read as a number again.
  */

@@ -161,17 +161,17 @@ static int stack_line(struct dump *d, const struct lines *l, const char *at, con
 	if (!d->has_header)
 		return lines_error(l, err, E_FORMAT,
 		    "expected the line with the totals (\"t*: ...\") before the first stack");
-	const uint32_t *frames;
-	size_t n;
-	if (!ahead_stack(l, at, &frames, &n)) {
+	struct ahead_stack ahead;
+	if (ahead_stack(l, at, &ahead)) {
+		index_prefetch(&d->profile->stack_index, ahead.next_hash);
+		d->open_stack = profile_intern_hashed_stack(d->profile, ahead.frames, ahead.n, ahead.hash);
+	} else {
 		rc = frames_read(&d->frames, l, at, end, err);
 		if (rc)
 			return rc;
-		frames = d->frames.stack;
-		n = d->frames.stack_n;
+		d->open_stack = profile_intern_stack(d->profile, d->frames.stack, d->frames.stack_n);
 	}
 	d->section = SECTION_STACKS;
-	d->open_stack = profile_intern_stack(d->profile, frames, n);
 	d->open = true;
 	d->open_line = d->n_lines;
 	d->open_star = false;

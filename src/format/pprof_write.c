@@ -44,6 +44,7 @@ struct wire_labels {
 struct writer {
 	const struct profile *p;
 	struct buf *out;
+	bool show_allocator;
 	struct gz_writer *gzip;         /* takes what is in out when there is enough; or NULL */
 	bool failed;                    /* out of memory */
 
@@ -260,7 +261,7 @@ static void put_header(struct writer *w)
 	put_number(w, PPROF_PERIOD, (uint64_t)period);
 	put_times(w);
 	text_ref drop = p->drop_frames;
-	if (!drop && is_heap(p))
+	if (!drop && is_heap(p) && !w->show_allocator)
 		drop = word(w, allocator_drop_frames);
 	put_number(w, PPROF_DROP_FRAMES, text_number(w, drop));
 	put_number(w, PPROF_KEEP_FRAMES, text_number(w, p->keep_frames));
@@ -277,24 +278,31 @@ static void put_header(struct writer *w)
 
 /* --- mappings, locations, functions --------------------------------------- */
 
-/* How often the samples' stacks go through each location; false when out of memory. */
+/*
+ * How often the samples' stacks go through each location, about: every location that they use is marked, every
+ * eighth stack counts. False when out of memory.
+ */
 static bool count_uses(const struct profile *p, uint32_t *uses)
 {
-	uint8_t *seen = calloc(p->n_stacks + 1, 1);
-	if (!seen)
-		return false;
-	for (size_t i = 0; i < p->n_samples; i++) {
+	uint8_t *seen = calloc(p->n_stacks + 1, 1), *used = calloc(p->n_locations + 1, 1);
+	for (size_t i = 0, n = 0; seen && used && i < p->n_samples; i++) {
 		uint32_t stack = p->samples[i].stack;
 		if (seen[stack])
 			continue;
 		seen[stack] = 1;
-		for (uint32_t k = 0; k < p->stacks[stack].n; k++) {
-			uint32_t location = p->frames[p->stacks[stack].first + k];
-			uses[location] += uses[location] < UINT32_MAX;
-		}
+		const uint32_t *frames = p->stacks[stack].n ? p->frames + p->stacks[stack].first : NULL;
+		for (uint32_t k = 0; k < p->stacks[stack].n; k++)
+			used[frames[k]] = 1;
+		for (uint32_t k = 0; n % 8 == 0 && k < p->stacks[stack].n; k++)
+			uses[frames[k]] += uses[frames[k]] < UINT32_MAX - 1;
+		n++;
 	}
+	bool ok = seen && used;
+	for (size_t i = 0; ok && i < p->n_locations; i++)
+		uses[i] += used[i];
+	free(used);
 	free(seen);
-	return true;
+	return ok;
 }
 
 static int by_use(const void *a, const void *b, void *context)
@@ -748,7 +756,7 @@ static int write_gzip(struct writer *w, struct buf *out, struct error *err)
 int pprof_write(const struct profile *p, const struct pprof_write_options *o, struct buf *out,
                 struct error *err)
 {
-	struct writer w = { .p = p, .out = out };
+	struct writer w = { .p = p, .out = out, .show_allocator = o->show_allocator };
 	int rc = o->gzip ? write_gzip(&w, out, err) : write_to(&w, err);
 	writer_finish(&w);
 	return rc;

@@ -254,9 +254,13 @@ static bool same_stack(const void *context, uint32_t item)
 
 uint32_t profile_intern_stack(struct profile *p, const uint32_t *locations, size_t n)
 {
+	return profile_intern_hashed_stack(p, locations, n, profile_stack_hash(locations, n));
+}
+
+uint32_t profile_intern_hashed_stack(struct profile *p, const uint32_t *locations, size_t n, uint64_t hash)
+{
 	if (p->failure.code)
 		return 0;
-	uint64_t hash = hash_bytes(locations, n * sizeof *locations);
 	struct stack_key key = { p, locations, n };
 	uint32_t id = index_find(&p->stack_index, hash, same_stack, &key);
 	if (id != INDEX_NONE)

@@ -152,6 +152,12 @@ uint32_t profile_add_source(struct profile *p, const struct source *s);
 uint32_t profile_intern_function(struct profile *p, const struct function *f);
 uint32_t profile_intern_location(struct profile *p, uint32_t mapping, uint64_t address);  /* without lines */
 uint32_t profile_intern_stack(struct profile *p, const uint32_t *locations, size_t n);
+/* The same for someone who has the hash, which may have been computed by another thread, and index_prefetched. */
+uint32_t profile_intern_hashed_stack(struct profile *p, const uint32_t *locations, size_t n, uint64_t hash);
+static inline uint64_t profile_stack_hash(const uint32_t *locations, size_t n)
+{
+	return hash_bytes(locations, n * sizeof *locations);
+}
 uint32_t profile_intern_labels(struct profile *p, const struct label *labels, size_t n);
 /* Labels a heap dump has: thread (0: none) and block size (0: none). */
 uint32_t profile_intern_heap_labels(struct profile *p, uint32_t thread, uint64_t block_size);

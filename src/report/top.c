@@ -7,6 +7,7 @@
 #include "report/words.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct table_column single_columns[] = {
 	{ "flat", true, 0 },  { "±", true, 0 },    { "flat%", true, 3 }, { "sum%", true, 5 }, { "cum", true, 0 },
@@ -37,8 +38,8 @@ static void note_unnamed(const struct top *t, double unnamed)
 		return;
 	struct buf *b = notes_begin((struct notes *)&t->notes);
 	words_percent(unnamed, v->total.now, b);
-	buf_adds(b, " lie in frames without a name (binary!0x...): run this where the same binaries are, or "
-	            "install their debug symbols");
+	buf_adds(b, " lie in frames without a name (binary!0x...); they get one where the same binaries are, and "
+	            "their debug symbols");
 	notes_end((struct notes *)&t->notes);
 }
 
@@ -56,13 +57,20 @@ static void note_frameless(const struct top *t, double flat)
 	notes_end((struct notes *)&t->notes);
 }
 
+/* As views and symbols name what nobody could name: "binary!0x1234", or the bare address. */
+static bool is_unnamed(const struct view *v, const struct entry *e)
+{
+	const char *name = profile_text(v->profile, e->name);
+	return strstr(name, "!0x") || !strncmp(name, "0x", 2);
+}
+
 static void note_totals(const struct top *t)
 {
 	double flat = 0, unnamed = 0;
 	for (size_t i = 0; i < t->totals.n; i++) {
 		double now = t->totals.entries[i].flat.now;
 		flat += now;
-		if (t->v->entries[i].address)
+		if (now != 0 && is_unnamed(t->v, &t->v->entries[i]))
 			unnamed += now;
 	}
 	note_unnamed(t, unnamed);

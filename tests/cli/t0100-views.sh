@@ -29,6 +29,8 @@ runs 0 "top without names" heapgauge top --symbols none "$dumped"
 like "top without names: binary and offset" out 'grow_jemalloc!0x[0-9a-f]+'
 runs 0 "top from symbol tables" heapgauge top --symbols table "$dumped"
 like "top from symbol tables: names" out 'grow_here$'
+runs 0 "top without symbols" heapgauge top --symbols none "$dumped"
+like "top without symbols: says how much has no name" out '^Note: +[0-9.]+% lie in frames without a name'
 runs 0 "top -n 1" heapgauge top -n 1 --json "$dumped"
 json "top -n 1: one row" out 'len(d["rows"]) == 1 and d["rows"][0]["name"] == "grow_here"'
 runs 0 "--focus" heapgauge top --focus stay_here --json "$dumped"

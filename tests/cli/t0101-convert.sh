@@ -29,6 +29,41 @@ if command -v go >/dev/null; then
 		MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:0,prof_prefix:inside "$GROW_STATIC" 20 70
 		heapgauge convert --show-allocator -o inside.pb.gz inside.*.heap
 		go tool pprof -traces inside.pb.gz >out 2>err
+		like "--show-allocator: go tool pprof shows it" out 'malloc|prof_'
+		# The same frames, with the expression that is written without the option.
+		python3 - heap.pb.gz inside.pb.gz <<-'END'
+			import gzip, sys
+			def varint(data, at):
+			    value = shift = 0
+			    while True:
+			        byte = data[at]
+			        value |= (byte & 127) << shift
+			        at, shift = at + 1, shift + 7
+			        if byte < 128:
+			            return value, at
+			def number(value):
+			    return bytes([value & 127 | 128]) + number(value >> 7) if value > 127 else bytes([value])
+			def read(path):
+			    data = gzip.open(path).read()
+			    strings, drop, at = [], 0, 0
+			    while at < len(data):
+			        tag, at = varint(data, at)
+			        value, at = varint(data, at)
+			        if tag & 7 == 2:
+			            if tag >> 3 == 6:
+			                strings.append(data[at:at + value])
+			            at += value
+			        elif tag >> 3 == 7:
+			            drop = value
+			    return data, strings, drop
+			_, strings, drop = read(sys.argv[1])
+			data, others, none = read(sys.argv[2])
+			assert drop and not none
+			expression = strings[drop]
+			data += b"\x32" + number(len(expression)) + expression + b"\x38" + number(len(others))
+			gzip.open(sys.argv[2], "wb").write(data)
+		END
+		go tool pprof -traces inside.pb.gz >out 2>err
 		like "go tool pprof takes our drop_frames: the caller is the leaf" out '^ +[0-9.]+kB +grow_here$'
 		unlike "go tool pprof takes our drop_frames: no allocator" out 'malloc|prof_'
 	fi

@@ -23,18 +23,19 @@ static inline void log_lines(struct lines *l, struct frames *f, struct buf *log)
 			blanks++;
 		if (bad || !l->whole || blanks == n || line[blanks] != '@')
 			continue;
-		const uint32_t *frames;
-		size_t frames_n;
-		if (!ahead_stack(l, line + blanks + 1, &frames, &frames_n)) {
+		struct ahead_stack stack;
+		if (!ahead_stack(l, line + blanks + 1, &stack)) {
 			/* After the first bad stack a reader looks at no other. */
 			bad = frames_read(f, l, line + blanks + 1, line + n, &err) != E_OK;
-			frames = f->stack;
-			frames_n = f->stack_n;
+			stack.frames = f->stack;
+			stack.n = f->stack_n;
 			if (bad)
 				buf_printf(log, "bad: %s\n", err.text);
+		} else if (stack.hash != profile_stack_hash(stack.frames, stack.n)) {
+			buf_printf(log, "the hash is another\n");
 		}
-		for (size_t i = 0; !bad && i < frames_n; i++)
-			buf_printf(log, " %u", frames[i]);
+		for (size_t i = 0; !bad && i < stack.n; i++)
+			buf_printf(log, " %u", stack.frames[i]);
 		buf_addc(log, '\n');
 	}
 	buf_printf(log, "ends with %d %s\n", rc, rc ? err.text : "");
