@@ -263,7 +263,8 @@ int gz_deflate(const void *bytes, size_t n, struct buf *out, struct error *err)
 		buf_add(&piece, (const char *)bytes + at, GZ_PIECE);
 		gz_writer_add(g, &piece);
 	}
-	buf_add(&piece, (const char *)bytes + at, n - at);
+	if (n > at)
+		buf_add(&piece, (const char *)bytes + at, n - at);
 	int rc = gz_writer_finish(g, &piece, err);
 	buf_finish(&piece);
 	return rc;
