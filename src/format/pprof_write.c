@@ -200,16 +200,25 @@ static void put_number(struct writer *w, enum pprof_field field, uint64_t value)
 		wrote(w, proto_put_number(to, field, value));
 }
 
-static void put_value_type(struct writer *w, enum pprof_field field, text_ref type, text_ref unit)
+/* A message of numbers: fields 1 to n. */
+static void put_message(struct writer *w, enum pprof_field field, const uint64_t *values, unsigned n)
 {
-	uint64_t type_number = text_number(w, type), unit_number = text_number(w, unit);
-	size_t n = proto_number_size(type_number) + proto_number_size(unit_number);
-	uint8_t *to = room(w, proto_bytes_size(n));
+	size_t size = 0;
+	for (unsigned i = 0; i < n; i++)
+		size += proto_number_size(values[i]);
+	uint8_t *to = room(w, proto_bytes_size(size));
 	if (!to)
 		return;
-	to = proto_put_head(to, field, n);
-	to = proto_put_number(to, 1, type_number);
-	wrote(w, proto_put_number(to, 2, unit_number));
+	to = proto_put_head(to, field, size);
+	for (unsigned i = 0; i < n; i++)
+		to = proto_put_number(to, i + 1, values[i]);
+	wrote(w, to);
+}
+
+static void put_value_type(struct writer *w, enum pprof_field field, text_ref type, text_ref unit)
+{
+	const uint64_t values[] = { text_number(w, type), text_number(w, unit) };
+	put_message(w, field, values, 2);
 }
 
 static bool is_heap(const struct profile *p)
@@ -368,17 +377,7 @@ static void put_mapping(struct writer *w, uint32_t index)
 		m->has_line_numbers || flags & HAS_LINE_NUMBERS,
 		m->has_inline_frames || flags & HAS_INLINE_FRAMES,
 	};
-	const unsigned fields = sizeof values / sizeof *values;
-	size_t n = 0;
-	for (unsigned i = 0; i < fields; i++)
-		n += proto_number_size(values[i]);
-	uint8_t *to = room(w, proto_bytes_size(n));
-	if (!to)
-		return;
-	to = proto_put_head(to, PPROF_MAPPING, n);
-	for (unsigned i = 0; i < fields; i++)
-		to = proto_put_number(to, i + 1, values[i]);
-	wrote(w, to);
+	put_message(w, PPROF_MAPPING, values, sizeof values / sizeof *values);
 }
 
 static size_t line_size(uint32_t function, const struct line *line)
@@ -434,17 +433,7 @@ static void put_function(struct writer *w, uint32_t number)
 		text_number(w, f->file),
 		(uint64_t)f->start_line,
 	};
-	const unsigned fields = sizeof values / sizeof *values;
-	size_t n = 0;
-	for (unsigned i = 0; i < fields; i++)
-		n += proto_number_size(values[i]);
-	uint8_t *to = room(w, proto_bytes_size(n));
-	if (!to)
-		return;
-	to = proto_put_head(to, PPROF_FUNCTION, n);
-	for (unsigned i = 0; i < fields; i++)
-		to = proto_put_number(to, i + 1, values[i]);
-	wrote(w, to);
+	put_message(w, PPROF_FUNCTION, values, sizeof values / sizeof *values);
 }
 
 /* --- samples -------------------------------------------------------------- */
