@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -36,6 +37,21 @@ static bool older(struct timespec a, struct timespec b)
 	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
+/* What a program that frees everything before it exits leaves at the end: "t*: 0: 0 [" in the second line. */
+static bool nothing_live(int folder, const char *name)
+{
+	char head[200];
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	head[n] = '\0';
+	const char *second = strchr(head, '\n');
+	return second && strncmp(second + 1 + strspn(second + 1, " "), "t*: 0: 0 [", 10) == 0;
+}
+
 static bool add_file(struct dumps *d, int folder, const char *name, struct timespec since)
 {
 	struct dump found = { 0 };
@@ -45,6 +61,7 @@ static bool add_file(struct dumps *d, int folder, const char *name, struct times
 		return true;
 	found.bytes = (uint64_t)st.st_size;
 	found.written = st.st_mtim;
+	found.nothing_live = nothing_live(folder, name);
 	found.name = strdup(name);
 	struct dump *slot = found.name ? ARRAY_PUSH(d->items, d->n, d->capacity, DUMPS_MAX) : NULL;
 	if (!slot) {
@@ -196,6 +213,10 @@ void dumps_describe(const struct dumps *d, const char *folder, uint64_t main_pid
 		while (oldest_at > 0 &&
 		       d->items[oldest_at - 1].parts.pid == d->items[newest_at].parts.pid)
 			oldest_at--;
+	}
+	if (d->items[newest_at].nothing_live && newest_at > oldest_at) {
+		newest_at--;
+		buf_adds(out, "Everything sampled was freed before the exit; the dump before the last says more.\n");
 	}
 	const struct dump *oldest = &d->items[oldest_at], *newest = &d->items[newest_at];
 	buf_adds(out, "Next:\n  heapgauge top");

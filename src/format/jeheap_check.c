@@ -37,7 +37,7 @@ static size_t busy_threads(const struct dump *d)
 
 bool jeheap_is_raw(const struct dump *d)
 {
-	if (d->rate <= 1 || d->n_bent > 0)
+	if (d->rate <= 1 || d->n_bent > 0 || !(d->most_objects > 0))
 		return false;
 	if (!counts_equal(&d->header, d->cut ? &d->header_threads : &d->stacks))
 		return false;

@@ -1,7 +1,7 @@
 /*
  * grow STAY GROW [end]: leaves STAY blocks of 1000 bytes from stay_here and GROW of 3000 from grow_here in
- * use (usable sizes 1024 and 3072), then ends: "exit" (default), "status:N", "_exit", "signal:N", or "wait"
- * until a signal comes ("wait-term": SIGTERM makes it exit with 3).
+ * use (usable sizes 1024 and 3072), then ends: "exit" (default), "churn" (the same, after 300 MiB that were freed
+ * at once), "status:N", "_exit", "signal:N", or "wait" until a signal comes ("wait-term": SIGTERM makes it exit with 3).
  */
 #include <signal.h>
 #include <stdio.h>
@@ -53,6 +53,11 @@ static int end(const char *how)
 {
 	if (strncmp(how, "status:", 7) == 0)
 		return (int)number(how + 7);
+	if (strcmp(how, "churn") == 0)
+		for (int i = 0; i < 300; i++) {
+			last = malloc(1 << 20);
+			free(last);
+		}
 	if (strcmp(how, "_exit") == 0)
 		_exit(0);
 	if (strncmp(how, "signal:", 7) == 0)

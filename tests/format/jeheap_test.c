@@ -85,6 +85,7 @@ static void nothing_at_all_is_no_sample(void **state)
 	assert_int_equal(o.rc, E_OK);
 	assert_int_equal(o.profile->n_samples, 0);
 	assert_int_equal(o.profile->n_types, 2);
+	assert_false(o.profile->sources[0].raw_counts);
 	outcome_finish(&o);
 	o = read_text(jeheap_read, "heap_v2/4096\n  t*: 1: 64 [0: 0]\n  t0: 1: 64 [0: 0]\n"
 	    "@ 0x9\n  t*: 0: 0 [0: 0]\n  t0: 0: 0 [0: 0]\n@ 0x5\n  t*: 1: 64 [0: 0]\n  t0: 1: 64 [0: 0]\n  t4: 0: 0 [0: 0]\n" MAPS);
