@@ -36,11 +36,13 @@ next=$(sed -n 's/^  heapgauge top //p' err)
 heapgauge top --json "$next" >top.json
 json "a script that starts two: the next command shows the greater one" top.json 'row("grow_here")["flat"]["value"] == 500 * 3072'
 
-rm -rf freed
-runs 0 "everything freed at the end" heapgauge run -d freed --rate 1g --every 16m -- "$GROW_JEMALLOC" 0 0 churn
-like "everything freed at the end: says so" err '^Everything sampled was freed before the exit'
-like "everything freed at the end: the next command shows the dump before" err \
-	"^  heapgauge top $(dumps freed | tail -n 2 | head -n 1)$"
+# Where jemalloc is inside nothing else allocates: with so few samples the last dump is empty.
+if [ -n "${GROW_STATIC:-}" ]; then
+	runs 0 "everything freed at the end" heapgauge run -d freed --rate 4m --every 16m -- "$GROW_STATIC" 0 0 churn
+	like "everything freed at the end: says so" err '^Everything sampled was freed before the exit'
+	like "everything freed at the end: the next command shows the dump before" err \
+		"^  heapgauge top $(dumps freed | tail -n 2 | head -n 1)$"
+fi
 
 runs 7 "an exit status is passed on" heapgauge run -q -d status -- "$GROW_JEMALLOC" 1 1 status:7
 is "-q: no list" "$(cat err)" ""
