@@ -2,6 +2,7 @@
  * No memory: the nth allocation fails, for every n, once and from then on. Whatever happens
  * must be an error that is reported, nothing lost, and the old output still there.
  */
+#include "no_memory.h"
 #include "test.h"
 
 #include "base/file.h"
@@ -10,53 +11,6 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-
-static long countdown = -1;     /* allocations until one fails; negative: none does */
-static bool persistent;
-static bool failed;
-
-static bool fails(void)
-{
-	if (countdown < 0)
-		return false;
-	if (countdown > 0) {
-		countdown--;
-		return false;
-	}
-	failed = true;
-	if (!persistent)
-		countdown = -1;
-	return true;
-}
-
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-	return fails() ? NULL : __real_strdup(s);
-}
 
 static char folder[] = "/tmp/heapgauge-torture-XXXXXX";
 
@@ -152,11 +106,9 @@ static void torture(int (*work)(struct error *err), void (*check)(int rc))
 		long n;
 		for (n = 0; n < 1000; n++) {
 			struct error err = { 0 };
-			persistent = mode == 1;
-			countdown = n;
-			failed = false;
+			no_memory_begin(n, mode);
 			rc = work(&err);
-			countdown = -1;
+			bool failed = no_memory_end();
 			if (check)
 				check(rc);
 			if (!failed)
@@ -166,7 +118,7 @@ static void torture(int (*work)(struct error *err), void (*check)(int rc))
 				assert_memory_equal(err.text, "out of memory for ", 18);
 			} else {
 				/* memory_grow may do with less than it wanted; not when nothing works any more. */
-				assert_false(persistent);
+				assert_int_equal(mode, 0);
 			}
 		}
 		assert_int_equal(rc, 0);

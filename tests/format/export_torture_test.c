@@ -1,5 +1,6 @@
 /* Every allocation of every writer fails once: an error that says so, no crash, nothing leaked (under the sanitizer). */
 #include "format/format.h"
+#include "no_memory.h"
 #include "profile/operations.h"
 #include "report/report.h"
 
@@ -11,35 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-static long left = -1;      /* allocations that still work; -1: all */
-
-static bool refused(void)
-{
-	return left >= 0 && left-- == 0;
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return refused() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return refused() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return refused() ? NULL : __real_realloc(p, n);
-}
 
 static struct profile *small_profile(int64_t more)
 {
@@ -103,10 +75,9 @@ static void torture(struct view *v, writer *write)
 	for (long n = 0; n < 10000; n++) {
 		buf_init(&out, BUF_MAX_DEFAULT);
 		err = (struct error){ 0 };
-		left = n;
+		no_memory_begin(n, false);
 		int code = write(v, &out, &err);
-		bool reached = left < 0;
-		left = -1;
+		bool reached = no_memory_end();
 		if (code) {
 			assert_true(code == E_NOMEM || code == E_LIMIT);
 			assert_int_equal(err.code, code);

@@ -1,40 +1,9 @@
 /*
  * Memory runs out at the nth allocation, for every n, once and for good: the readers of heap dumps then fail with
- * a sentence, or give the whole profile. Linked with --wrap for malloc, calloc and realloc.
+ * a sentence, or give the whole profile.
  */
 #include "jeheap_helpers.h"
-
-static long succeed = -1;       /* allocations before the first that fails; -1: none fails */
-static long calls;
-static bool for_good;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t n);
-
-static bool fails(void)
-{
-	long call = calls++;
-	return succeed >= 0 && (for_good ? call >= succeed : call == succeed);
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t n)
-{
-	return fails() ? NULL : __real_realloc(old, n);
-}
+#include "no_memory.h"
 
 /* Enough of everything that arrays grow: stacks, threads with names, mappings; bent counts to share out. */
 static void make_dump(struct buf *b)
@@ -65,29 +34,27 @@ static void make_old(struct buf *b)
 	assert_false(b->failed);
 }
 
-static struct outcome attempt(reader *read, const struct buf *input, long n)
+static struct outcome attempt(reader *read, const struct buf *input, long n, bool for_good)
 {
-	calls = 0;
-	succeed = n;
+	no_memory_begin(n, for_good);
 	struct outcome o = read_bytes(read, input->data, input->len, false);
-	succeed = -1;
+	no_memory_end();
 	return o;
 }
 
 static void torture(reader *read, const struct buf *input)
 {
 	struct buf whole;
-	struct outcome o = attempt(read, input, -1);
-	long all = calls;
+	struct outcome o = attempt(read, input, -1, false);
+	long all = no_memory_calls();
 	assert_int_equal(o.rc, E_OK);
 	buf_init(&whole, 1 << 24);
 	describe(o.profile, true, &whole);
 	outcome_finish(&o);
 	assert_true(all > 30);
-	for (int good = 0; good < 2; good++) {
-		for_good = good;
+	for (int mode = 0; mode < 2; mode++) {
 		for (long n = 0; n < all; n++) {
-			o = attempt(read, input, n);
+			o = attempt(read, input, n, mode);
 			if (o.rc == E_OK) {
 				struct buf got;
 				buf_init(&got, 1 << 24);

@@ -3,49 +3,13 @@
  * read, written, packed and unpacked. It is an error with words, or, where less was enough, the right answer.
  */
 #include "format/pprof_samples.h"
+#include "no_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-static atomic_long countdown = -1;     /* allocations, of any thread, until one fails; negative: none does */
-static atomic_bool failed;
-static bool persistent;
-
-static bool fails(void)
-{
-	if (countdown < 0 || atomic_fetch_sub(&countdown, 1) > 0)
-		return false;
-	failed = true;
-	if (persistent)
-		countdown = 0;
-	return true;
-}
-
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
 
 static const struct read_limits limits = {
 	.input_bytes = 1 << 24,
@@ -63,7 +27,7 @@ static int read_pprof(const struct buf *input, struct buf *result, struct error 
 	struct profile *p = NULL;
 	int rc = pprof_read(input->data, input->len, "x.pb", &limits, &p, err);
 	if (!rc) {
-		countdown = -1;
+		no_memory_end();
 		sample_describe(p, result);
 		profile_free(p);
 	}
@@ -110,21 +74,20 @@ static int read_folded(const struct buf *input, struct buf *result, struct error
 	int rc = folded_read(&in, &limits, NULL, &p, err);
 	stream_close(&in);
 	if (!rc) {
-		countdown = -1;
+		no_memory_end();
 		sample_describe(p, result);
 		profile_free(p);
 	}
 	return rc;
 }
 
-static int run(attempt *act, const struct buf *input, struct buf *result, long n)
+static int run(attempt *act, const struct buf *input, struct buf *result, long n, bool for_good)
 {
 	struct error err = { 0 };
 	buf_init(result, 1 << 24);
-	failed = false;
-	countdown = n;
+	no_memory_begin(n, for_good);
 	int rc = act(input, result, &err);
-	countdown = -1;
+	no_memory_end();
 	assert_true(rc == E_OK || (err.code == rc && err.text[0]));
 	return rc;
 }
@@ -133,20 +96,19 @@ static int run(attempt *act, const struct buf *input, struct buf *result, long n
 static void torture(attempt *act, const struct buf *input)
 {
 	struct buf want, got;
-	assert_int_equal(run(act, input, &want, -1), E_OK);
-	for (int again = 0; again < 2; again++) {
-		persistent = again;
+	assert_int_equal(run(act, input, &want, -1, false), E_OK);
+	for (int mode = 0; mode < 2; mode++) {
 		long n = 0, errors = 0;
 		do {
-			int rc = run(act, input, &got, n++);
+			int rc = run(act, input, &got, n++, mode);
 			errors += rc != E_OK;
 			if (rc == E_OK) {
 				assert_int_equal(got.len, want.len);
 				assert_memory_equal(got.data, want.data, want.len);
 			}
 			buf_finish(&got);
-		} while (failed);
-		assert_true(n > 1 && (errors > 0 || !persistent));
+		} while (no_memory_end());
+		assert_true(n > 1 && (errors > 0 || mode == 0));
 	}
 	buf_finish(&want);
 }

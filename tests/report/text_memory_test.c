@@ -1,7 +1,8 @@
 /*
  * Memory runs out at the nth allocation, for every n, once and for good: a report then fails with a
- * sentence, or it is whole. Linked with --wrap for malloc, calloc and realloc.
+ * sentence, or it is whole.
  */
+#include "no_memory.h"
 #include "text_profiles.h"
 
 #include <setjmp.h>
@@ -10,38 +11,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-static long succeed = -1;       /* allocations before the first that fails; -1: none fails */
-static long calls;
-static bool for_good;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t n);
-
-static bool fails(void)
-{
-	long call = calls++;
-	return succeed >= 0 && (for_good ? call >= succeed : call == succeed);
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t n)
-{
-	return fails() ? NULL : __real_realloc(old, n);
-}
 
 typedef int render(struct view *v, struct buf *out, struct error *err);
 
@@ -100,7 +69,7 @@ static int diff_json(struct view *v, struct buf *out, struct error *err)
 }
 
 /* One run on a fresh view; the number of allocations it made. */
-static long run(render *r, bool diff, long n, struct buf *out, int *ret_code)
+static long run(render *r, bool diff, long n, bool for_good, struct buf *out, int *ret_code)
 {
 	struct profile *p = !diff ? profiles_server(65536) :
 	                            profiles_diff(profiles_server(8 * MIB), profiles_server_later(8 * MIB));
@@ -108,28 +77,26 @@ static long run(render *r, bool diff, long n, struct buf *out, int *ret_code)
 	struct error err = { 0 };
 	assert_non_null(v);
 	buf_init(out, 1 << 20);
-	calls = 0;
-	succeed = n;
+	no_memory_begin(n, for_good);
 	*ret_code = r(v, out, &err);
-	succeed = -1;
+	no_memory_end();
 	if (*ret_code)
 		assert_true(err.text[0] != '\0');
 	view_free(v);
 	profile_free(p);
-	return calls;
+	return no_memory_calls();
 }
 
 static void check(render *r, bool diff)
 {
 	struct buf whole, out;
 	int code;
-	long all = run(r, diff, -1, &whole, &code), failed = 0;
+	long all = run(r, diff, -1, false, &whole, &code), failed = 0;
 	assert_int_equal(code, E_OK);
 	assert_true(all > 3);
 	for (int mode = 0; mode < 2; mode++) {
-		for_good = mode;
 		for (long n = 0; n < all; n++) {
-			run(r, diff, n, &out, &code);
+			run(r, diff, n, mode, &out, &code);
 			if (!code)
 				assert_string_equal(out.data, whole.data);
 			else

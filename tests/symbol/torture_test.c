@@ -13,50 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "no_memory.h"
 #include "symbol/elf_file.h"
 #include "symbol/symbol.h"
 
 static const char *program;
-static long countdown = -1;     /* allocations until one fails; negative: none does */
-static bool persistent, failed;
-
-static bool fails(void)
-{
-	if (countdown < 0 || countdown-- > 0)
-		return false;
-	failed = true;
-	countdown = persistent ? 0 : -1;
-	return true;
-}
-
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-	return fails() ? NULL : __real_strdup(s);
-}
 
 /* Every 10th byte of the program's code, in one mapping. */
 static struct profile *make_profile(void)
@@ -104,18 +65,16 @@ static void every_failed_allocation_is_noticed(void **state)
 	assert_true(right.len > 1000);
 	profile_free(p);
 	for (int mode = 0; mode < 2; mode++) {
-		persistent = mode;
-		failed = true;
+		bool failed = true;
 		for (long n = 0; failed; n++) {
 			p = make_profile();
 			buf_reset(&warnings);
 			assert_true(buf_reserve(&warnings, 4096));
-			failed = false;
-			countdown = n;
+			no_memory_begin(n, mode);
 			int rc = symbol_build_ids(p, NULL, &warnings, &err);
 			if (rc == 0)
 				rc = symbol_profile(p, NULL, &warnings, &err);
-			countdown = -1;
+			failed = no_memory_end();
 			errors += rc != 0;
 			if (rc == 0) {
 				print_names(p, &got);
