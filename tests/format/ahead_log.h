@@ -7,13 +7,13 @@
 
 #include "format/ahead.h"
 
-static inline void log_lines(struct lines *l, struct frames *f, struct buf *log)
+/* Returns the first error, of a stack or of the lines. */
+static inline int log_lines(struct lines *l, struct frames *f, struct buf *log)
 {
 	const char *line;
 	size_t n;
 	struct error err = { 0 };
-	bool bad = false;
-	int rc;
+	int rc, bad = E_OK;
 	while ((rc = lines_next(l, &line, &n, &err)) == 1) {
 		buf_printf(log, "%llu %d %zu ", (unsigned long long)l->number, l->whole, n);
 		buf_add(log, line, n);
@@ -26,7 +26,7 @@ static inline void log_lines(struct lines *l, struct frames *f, struct buf *log)
 		struct ahead_stack stack;
 		if (!ahead_stack(l, line + blanks + 1, &stack)) {
 			/* After the first bad stack a reader looks at no other. */
-			bad = frames_read(f, l, line + blanks + 1, line + n, &err) != E_OK;
+			bad = frames_read(f, l, line + blanks + 1, line + n, &err);
 			stack.frames = f->stack;
 			stack.n = f->stack_n;
 			if (bad)
@@ -39,24 +39,31 @@ static inline void log_lines(struct lines *l, struct frames *f, struct buf *log)
 		buf_addc(log, '\n');
 	}
 	buf_printf(log, "ends with %d %s\n", rc, rc ? err.text : "");
+	return bad ? bad : rc;
 }
 
-/* block_bytes 0: without the thread. */
-static inline void ahead_log(struct stream *in, size_t block_bytes, size_t line_max, uint64_t input_max,
-                             const struct read_limits *limits, struct buf *log)
+/* block_bytes 0: without the thread. Returns the first error. */
+static inline int ahead_log(struct stream *in, size_t block_bytes, size_t line_max, uint64_t input_max,
+                            const struct read_limits *limits, struct buf *log)
 {
 	struct frames f = { 0 };
 	struct lines l = { 0 };
 	struct error err = { 0 };
-	if (lines_init(&l, in, line_max, input_max, &err) == E_OK && frames_init(&f, limits, &err) == E_OK) {
+	int rc = lines_init(&l, in, line_max, input_max, &err);
+	if (rc == E_OK)
+		rc = frames_init(&f, limits, &err);
+	if (rc == E_OK) {
 		if (block_bytes)
 			ahead_start(&l, &f, block_bytes);
-		log_lines(&l, &f, log);
+		rc = log_lines(&l, &f, log);
+	} else {
+		buf_printf(log, "ends with %d %s\n", rc, err.text);
 	}
 	lines_finish(&l);
 	for (size_t i = 0; i < f.n; i++)
 		buf_printf(log, "%llx ", (unsigned long long)f.addresses[i]);
 	frames_finish(&f);
+	return rc;
 }
 
 #endif

@@ -1,5 +1,9 @@
-/* Lines and frames that a thread read ahead are those that the reader would have read by itself, also where it ends badly. */
+/*
+ * Lines and frames that a thread read ahead are those that the reader would have read by itself, also where it ends
+ * badly; without memory it is that, or an error.
+ */
 #include "ahead_log.h"
+#include "no_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,11 +36,11 @@ static int source_fill(struct stream *s, void *to, size_t room, size_t *ret_n, s
 	return E_OK;
 }
 
-static void read_source(const struct planted *from, size_t block_bytes, uint64_t input_max, struct buf *log)
+static int read_source(const struct planted *from, size_t block_bytes, uint64_t input_max, struct buf *log)
 {
 	struct planted source = *from;
 	struct stream in = { .fill = source_fill, .name = "x.heap", .context = &source, .fd = -1 };
-	ahead_log(&in, block_bytes, LINE_MAX_BYTES, input_max, &limits, log);
+	return ahead_log(&in, block_bytes, LINE_MAX_BYTES, input_max, &limits, log);
 }
 
 static void must_be_alike(const struct planted *source, uint64_t input_max)
@@ -192,6 +196,64 @@ static void left_early(void **state)
 	buf_finish(&b);
 }
 
+/* What was said before an error was right; the log has room for all of it. */
+static void must_begin_right(const struct buf *log, const struct buf *right)
+{
+	const char *error = strstr(log->data, "bad: ");
+	if (!error)
+		error = strstr(log->data, "ends with ");
+	if (!error || !strstr(error, "memory") || strncmp(log->data, right->data, (size_t)(error - log->data)))
+		fail_msg("%s", log->data);
+}
+
+/* The threads share the allocations anew each time: what fails is any n of the most that any reading had. */
+static long without_memory(const struct planted *source, size_t block_bytes, bool for_good, const struct buf *right)
+{
+	long errors = 0, most = 1;
+	struct buf log;
+	buf_init(&log, BUF_MAX_DEFAULT);
+	assert_true(buf_reserve(&log, right->len + 4096));
+	for (long n = 0; n < most; n++) {
+		buf_reset(&log);
+		no_memory_begin(-1, false);
+		assert_int_equal(read_source(source, block_bytes, UINT64_MAX, &log), E_OK);
+		no_memory_end();
+		most = no_memory_calls() > most ? no_memory_calls() : most;
+		buf_reset(&log);
+		no_memory_begin(n, for_good);
+		int rc = read_source(source, block_bytes, UINT64_MAX, &log);
+		bool failed = no_memory_end();
+		errors += rc != E_OK;
+		assert_false(log.failed);
+		if (rc == E_OK) {
+			assert_string_equal(log.data, right->data);
+		} else {
+			assert_true(failed && (rc == E_NOMEM || rc == E_LIMIT));
+			must_begin_right(&log, right);
+		}
+	}
+	buf_finish(&log);
+	return errors;
+}
+
+static void every_allocation_fails(void **state)
+{
+	static const size_t blocks[] = { 1, 16, 61, 256, 1000, 4096 };
+	struct buf b, right;
+	(void)state;
+	buf_init(&b, BUF_MAX_DEFAULT);
+	buf_init(&right, BUF_MAX_DEFAULT);
+	add_stacks(&b, 60);
+	struct planted source = { b.data, b.len, 0, 100, SIZE_MAX };
+	assert_int_equal(read_source(&source, 0, UINT64_MAX, &right), E_OK);
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
+		assert_true(without_memory(&source, blocks[i], false, &right) > 2);
+		assert_true(without_memory(&source, blocks[i], true, &right) > 2);
+	}
+	buf_finish(&right);
+	buf_finish(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +263,7 @@ int main(void)
 		cmocka_unit_test(lines_too_long),
 		cmocka_unit_test(failing_and_too_much),
 		cmocka_unit_test(left_early),
+		cmocka_unit_test(every_allocation_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
