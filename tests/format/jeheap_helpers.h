@@ -3,6 +3,7 @@
 #define TESTS_FORMAT_JEHEAP_HELPERS_H
 
 #include <inttypes.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,9 +44,13 @@ static inline struct outcome read_bytes(reader *read, const void *bytes, size_t 
 	return o;
 }
 
+/* A text that must be read without an error. */
 static inline struct outcome read_text(reader *read, const char *text)
 {
-	return read_bytes(read, text, strlen(text), false);
+	struct outcome o = read_bytes(read, text, strlen(text), false);
+	if (o.rc != E_OK)
+		fail_msg("for \"%.60s\": code %d, \"%s\"", text, o.rc, o.error.text);
+	return o;
 }
 
 static inline void outcome_finish(struct outcome *o)
@@ -57,6 +62,12 @@ static inline void outcome_finish(struct outcome *o)
 static inline bool warned(const struct outcome *o, const char *of)
 {
 	return o->report.warnings.len > 0 && strstr(o->report.warnings.data, of);
+}
+
+/* How many blocks each of n sampled ones stands for, of b bytes together. */
+static inline double scale(double n, double b, double rate)
+{
+	return 1 / (1 - exp(-(b / n) / rate));
 }
 
 static inline int64_t total(const struct profile *p, enum metric m)
@@ -100,6 +111,18 @@ static inline void assert_error(reader *read, const char *text, size_t n, int co
 		fail_msg("for \"%.60s\": code %d, \"%s\"; expected code %d, \"%s\"", text, o.rc,
 		         o.rc ? o.error.text : "", code, says);
 	outcome_finish(&o);
+}
+
+struct bad_text {
+	const char *text;
+	int code;
+	const char *says;
+};
+
+static inline void assert_errors(reader *read, const struct bad_text *cases, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		assert_error(read, cases[i].text, strlen(cases[i].text), cases[i].code, cases[i].says);
 }
 
 #endif
