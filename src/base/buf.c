@@ -70,6 +70,14 @@ void buf_addc(struct buf *b, char c)
 	b->data[b->len] = '\0';
 }
 
+void buf_cut(struct buf *b, size_t len)
+{
+	if (len >= b->len)
+		return;
+	b->len = len;
+	b->data[len] = '\0';
+}
+
 /* Once into the room there is; when that was too little, its length is known for the second try. */
 void buf_printf(struct buf *b, const char *format, ...)
 {

@@ -24,6 +24,8 @@ void buf_init(struct buf *b, size_t max);
 void buf_finish(struct buf *b);                   /* NULL is fine */
 void buf_reset(struct buf *b);                    /* len = 0, memory kept, failed cleared */
 
+void buf_cut(struct buf *b, size_t len);          /* takes back what was added behind len; failed stays */
+
 /* Room for n more bytes at data + len; false (and failed) past the maximum. */
 bool buf_reserve(struct buf *b, size_t n);
 void buf_add(struct buf *b, const void *bytes, size_t n);

@@ -1,7 +1,6 @@
 /*
- * Blocks go round: free, filled by the thread, ready, walked by the reader, free again. The last
- * one holds what the thread did not look at. What is shared is guarded by one lock; the frames pass to the
- * reader with the block that says that the thread has stopped.
+ * Blocks go round: free, filled by the thread, ready, walked by the reader, free again. Where a block ends depends on the
+ * data alone, not on who was faster. The last one holds what the thread did not look at.
  */
 #include "format/ahead.h"
 
@@ -14,11 +13,13 @@ struct stack_ahead {
 	size_t at;                  /* of the character behind "@", in the block */
 	size_t first, n;            /* in the block's frames */
 	uint64_t hash;
+	size_t addresses;           /* distinct ones, up to and with this stack */
 };
 
 struct block {
 	struct block *next;
 	char *data;                 size_t n, capacity;
+	size_t wanted;              /* bytes to fill it with */
 	uint32_t *frames;           size_t n_frames, frames_capacity;
 	struct stack_ahead *stacks; size_t n_stacks, stacks_capacity;
 	size_t next_stack;          /* of those, the first that the reader has not passed */
@@ -26,24 +27,23 @@ struct block {
 
 struct ahead {
 	pthread_t thread;
-	bool joined;
-	/* The thread's. */
+	size_t block_bytes;
+	/* The thread's until it is joined, then the reader's. */
 	struct lines lines;         /* stream and limits, for reading and for errors that nobody sees */
 	struct frames *frames;
-	size_t block_bytes;
 	char *carry;                size_t carry_n, carry_capacity;   /* the beginning of a line */
+	bool ended, too_many;       /* why it stopped: the end of the input, past the limit for it, */
+	struct error error;         /* an error of reading, or, with none of these, something unusual */
 	/* The reader's. */
-	struct block *current;
-	/* Shared. */
+	bool joined;
+	struct block *current;      /* what l->data points into; NULL: l->data is l's own */
+	/* Shared, by lock; change is for each. */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	struct block *ready, *free;
-	size_t n_blocks;
+	size_t n_blocks, most_blocks;
 	bool cancelled;             /* the reader wants no more */
 	bool stopped;               /* no block comes behind those that are ready */
-	/* How it stopped: at the end of the input, at an error of reading, past the limit, or, with none of these, early. */
-	bool ended, too_many;
-	struct error error;
 };
 
 static void block_free(struct block *b)
@@ -70,23 +70,33 @@ static struct block *block_new(size_t bytes)
 	return b;
 }
 
-/* A block to fill; NULL when cancelled, or out of memory, which ends all reading. */
+/* With the lock held: a block that is free, or a new one as long as there may be more. */
+static struct block *free_or_new(struct ahead *a)
+{
+	struct block *b = a->free;
+	if (b) {
+		a->free = b->next;
+		return b;
+	}
+	if (a->n_blocks < a->most_blocks && (b = block_new(a->block_bytes)))
+		a->n_blocks++;
+	/* When there is no memory for another, those there are must do. */
+	else if (a->n_blocks > 0)
+		a->most_blocks = a->n_blocks;
+	return b;
+}
+
+/* A block to fill; NULL when cancelled, or out of memory for even one, which ends all reading. */
 static struct block *take_free(struct ahead *a)
 {
 	struct block *b = NULL;
 	pthread_mutex_lock(&a->lock);
-	while (!a->free && a->n_blocks == BLOCKS && !a->cancelled)
+	while (!a->cancelled && !(b = free_or_new(a)) && a->n_blocks > 0)
 		pthread_cond_wait(&a->change, &a->lock);
-	if (a->free && !a->cancelled) {
-		b = a->free;
-		a->free = b->next;
-	} else if (!a->cancelled) {
-		b = block_new(a->block_bytes);
-		a->n_blocks += b != NULL;
-		if (!b)
-			error_nomem(&a->error, "the lines of the input");
-	}
+	bool failed = !b && !a->cancelled;
 	pthread_mutex_unlock(&a->lock);
+	if (failed)
+		error_nomem(&a->error, "the lines of the input");
 	if (b)
 		b->n = b->n_frames = b->n_stacks = b->next_stack = 0;
 	return b;
@@ -122,9 +132,9 @@ static bool grow(char **data, size_t *capacity, size_t need)
 static bool fill(struct ahead *a, struct block *b)
 {
 	struct lines *l = &a->lines;
-	while (b->n < b->capacity) {
+	while (b->n < b->wanted) {
 		size_t n;
-		if (stream_read(l->in, b->data + b->n, b->capacity - b->n, &n, &a->error))
+		if (stream_read(l->in, b->data + b->n, b->wanted - b->n, &n, &a->error))
 			return false;
 		a->ended = n == 0;
 		a->too_many = n > l->left;
@@ -150,7 +160,7 @@ static bool read_stack(struct ahead *a, struct block *b, const char *at, const c
 	if (!s)
 		return false;
 	*s = (struct stack_ahead){ (size_t)(at - b->data), b->n_frames, f->stack_n,
-		                   profile_stack_hash(f->stack, f->stack_n) };
+		                   profile_stack_hash(f->stack, f->stack_n), f->n };
 	if (f->stack_n > 0)
 		memcpy(b->frames + b->n_frames, f->stack, f->stack_n * sizeof(*f->stack));
 	b->n_frames += f->stack_n;
@@ -191,7 +201,8 @@ static struct block *begin_block(struct ahead *a)
 	struct block *b = take_free(a);
 	if (!b)
 		return NULL;
-	if (!grow(&b->data, &b->capacity, a->carry_n + a->block_bytes)) {
+	b->wanted = a->carry_n + a->block_bytes;
+	if (!grow(&b->data, &b->capacity, b->wanted)) {
 		error_nomem(&a->error, "the lines of the input");
 		block_free(b);
 		return NULL;
@@ -234,6 +245,7 @@ void ahead_start(struct lines *l, struct frames *f, size_t block_bytes)
 	a->lines.data = NULL;
 	a->frames = f;
 	a->block_bytes = block_bytes;
+	a->most_blocks = BLOCKS;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->change, NULL);
 	if (pthread_create(&a->thread, NULL, work, a) == 0) {
@@ -305,7 +317,21 @@ static struct block *next_block(struct ahead *a, bool *ret_last)
 	return b;
 }
 
-/* The thread has stopped: what it left becomes l's own, and unless reading has failed l goes on alone. */
+/* Why there is nothing behind what the thread has left. */
+static int end_error(const struct lines *l, struct error *err)
+{
+	const struct ahead *a = l->ahead;
+	if (a->too_many)
+		return lines_too_many(l, err);
+	if (err)
+		*err = a->error;
+	return a->error.code;
+}
+
+/*
+ * The thread has stopped: what it left becomes l's own, and l goes on alone, unless the input must not be read any
+ * further: then ahead stays, with the reason, for the next call.
+ */
 static void take_over(struct lines *l)
 {
 	struct ahead *a = l->ahead;
@@ -325,23 +351,22 @@ static void take_over(struct lines *l)
 int ahead_next(struct lines *l, struct error *err)
 {
 	struct ahead *a = l->ahead;
-	bool last;
-	if (a->joined) {
-		if (a->too_many)
-			return lines_too_many(l, err);
-		if (err)
-			*err = a->error;
-		return a->error.code;
-	}
-	if (!a->current)
-		free(l->data);
+	bool last, own = !a->current;
+	if (a->joined)
+		return end_error(l, err);
 	struct block *b = next_block(a, &last);
+	if (own)
+		free(l->data);
 	l->data = b ? b->data : NULL;
 	l->at = 0;
 	l->end = b ? b->n : 0;
+	if (!b) {
+		end_thread(a);
+		return end_error(l, err);
+	}
 	if (last)
 		take_over(l);
-	return b ? E_OK : ahead_next(l, err);
+	return E_OK;
 }
 
 bool ahead_stack(const struct lines *l, const char *behind_at, struct ahead_stack *ret)
@@ -356,6 +381,6 @@ bool ahead_stack(const struct lines *l, const char *behind_at, struct ahead_stac
 	if (b->next_stack == b->n_stacks || s->at != at)
 		return false;
 	*ret = (struct ahead_stack){ b->frames + s->first, s->n, s->hash,
-		                     b->next_stack + 1 < b->n_stacks ? s[1].hash : 0 };
+		                     b->next_stack + 1 < b->n_stacks ? s[1].hash : 0, s->addresses };
 	return true;
 }

@@ -12,8 +12,10 @@
 #define AHEAD_BLOCK ((size_t)256 << 10)
 
 /*
- * Right after lines_init, for an input whose end can't keep anyone waiting: a file. Until the thread has stopped, f is its
- * own and may only be used by way of ahead_stack. When no thread can be had, nothing changes.
+ * Right after lines_init, for an input whose end can't keep anyone waiting: a file. Until the thread has stopped (at the
+ * latest when there are no more lines), f is its own and may only be used by way of ahead_stack; it may then have the
+ * addresses of lines that are no stacks after all, behind those of the stacks. block_bytes: at most half of l's line_max.
+ * When no thread can be had, nothing changes.
  */
 void ahead_start(struct lines *l, struct frames *f, size_t block_bytes);
 /* The next block becomes l's data; only for lines.c. */
@@ -26,6 +28,7 @@ struct ahead_stack {
 	const uint32_t *frames;
 	size_t n;
 	uint64_t hash, next_hash;   /* profile_stack_hash of this one, and of the one after it (0: not known) */
+	size_t addresses;           /* how many of f's addresses there are up to and with this stack */
 };
 
 /* The stack behind the "@" of a line of l; false when it was not read ahead. */

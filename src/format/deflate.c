@@ -36,7 +36,7 @@ struct gz_writer {
 	pthread_t threads[THREADS_MAX];
 	size_t n_threads;
 	bool started, failed;
-	void *level_buffer;     /* the caller's */
+	struct workspace *workspace;    /* the caller's */
 	/* What the threads share. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -46,28 +46,34 @@ struct gz_writer {
 	bool ended;             /* no more pieces will come */
 };
 
-static void compress_piece(struct piece *piece, void *level_buffer)
+/* What compressing needs besides; too much for a thread's stack. */
+struct workspace {
+	struct isal_zstream stream;
+	uint8_t level[ISAL_DEF_LVL2_DEFAULT];
+};
+
+static void compress_piece(struct piece *piece, struct workspace *workspace)
 {
 	size_t room = piece->in.len + piece->in.len / 1024 + 1024;      /* stored blocks at worst */
-	struct isal_zstream s;
+	struct isal_zstream *s = &workspace->stream;
 	piece->failed = true;
 	piece->in_n = piece->in.len;
 	piece->crc = crc32_gzip_refl(0, (const uint8_t *)piece->in.data, piece->in.len);
 	piece->out = malloc(room);
-	if (!piece->out || !level_buffer || room > UINT32_MAX || piece->in.failed)
+	if (!piece->out || room > UINT32_MAX || piece->in.failed)
 		return;
-	isal_deflate_init(&s);
-	s.level = LEVEL;
-	s.level_buf = level_buffer;
-	s.level_buf_size = ISAL_DEF_LVL2_DEFAULT;
-	s.end_of_stream = piece->last;
-	s.flush = FULL_FLUSH;
-	s.next_in = piece->in.len ? (uint8_t *)piece->in.data : NULL;
-	s.avail_in = (uint32_t)piece->in.len;
-	s.next_out = piece->out;
-	s.avail_out = (uint32_t)room;
-	piece->failed = isal_deflate(&s) != COMP_OK || s.avail_in > 0 || s.avail_out == 0;
-	piece->out_n = s.total_out;
+	isal_deflate_init(s);
+	s->level = LEVEL;
+	s->level_buf = workspace->level;
+	s->level_buf_size = ISAL_DEF_LVL2_DEFAULT;
+	s->end_of_stream = piece->last;
+	s->flush = FULL_FLUSH;
+	s->next_in = piece->in.len ? (uint8_t *)piece->in.data : NULL;
+	s->avail_in = (uint32_t)piece->in.len;
+	s->next_out = piece->out;
+	s->avail_out = (uint32_t)room;
+	piece->failed = isal_deflate(s) != COMP_OK || s->avail_in > 0 || s->avail_out == 0;
+	piece->out_n = s->total_out;
 }
 
 /* An empty buffer, with memory that was used before if there is any. */
@@ -80,7 +86,7 @@ static void take_spare(struct gz_writer *g, struct buf *ret)
 }
 
 /* Compresses waiting pieces until no more than that many are left. Called, and returns, with the lock held. */
-static void compress_waiting(struct gz_writer *g, size_t left, void *level_buffer)
+static void compress_waiting(struct gz_writer *g, size_t left, struct workspace *workspace)
 {
 	while (g->n_waiting > left) {
 		struct piece *piece = g->waiting;
@@ -91,7 +97,7 @@ static void compress_waiting(struct gz_writer *g, size_t left, void *level_buffe
 		pthread_mutex_unlock(&g->lock);
 		if (piece->make)
 			piece->make(piece->context, piece->first, piece->n, &piece->in);
-		compress_piece(piece, level_buffer);
+		compress_piece(piece, workspace);
 		pthread_mutex_lock(&g->lock);
 		buf_finish(&g->spare);
 		g->spare = piece->in;
@@ -102,15 +108,15 @@ static void compress_waiting(struct gz_writer *g, size_t left, void *level_buffe
 static void *work(void *context)
 {
 	struct gz_writer *g = context;
-	void *level_buffer = malloc(ISAL_DEF_LVL2_DEFAULT);
+	struct workspace *workspace = malloc(sizeof *workspace);
 	pthread_mutex_lock(&g->lock);
-	while (level_buffer && !(g->ended && g->n_waiting == 0)) {
-		compress_waiting(g, 0, level_buffer);
+	while (workspace && !(g->ended && g->n_waiting == 0)) {
+		compress_waiting(g, 0, workspace);
 		if (!g->ended)
 			pthread_cond_wait(&g->wake, &g->lock);
 	}
 	pthread_mutex_unlock(&g->lock);
-	free(level_buffer);
+	free(workspace);
 	return NULL;
 }
 
@@ -127,14 +133,14 @@ static void start(struct gz_writer *g)
 struct gz_writer *gz_writer_new(struct buf *out)
 {
 	struct gz_writer *g = calloc(1, sizeof *g);
-	void *level_buffer = malloc(ISAL_DEF_LVL2_DEFAULT);
-	if (!g || !level_buffer) {
+	struct workspace *workspace = malloc(sizeof *workspace);
+	if (!g || !workspace) {
 		free(g);
-		free(level_buffer);
+		free(workspace);
 		return NULL;
 	}
 	g->out = out;
-	g->level_buffer = level_buffer;
+	g->workspace = workspace;
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->wake, NULL);
 	return g;
@@ -169,7 +175,7 @@ static void add_piece(struct gz_writer *g, struct buf *bytes, bool last)
 	take_spare(g, bytes);
 	bytes->max = max;
 	append(g, piece);
-	compress_waiting(g, last ? 0 : WAITING_MAX, g->level_buffer);
+	compress_waiting(g, last ? 0 : WAITING_MAX, g->workspace);
 	pthread_mutex_unlock(&g->lock);
 }
 
@@ -241,9 +247,9 @@ int gz_writer_finish(struct gz_writer *g, struct buf *bytes, struct error *err)
 	join_pieces(g);
 	bool failed = g->failed || g->out->failed;
 	if (failed)
-		g->out->len = before;
+		buf_cut(g->out, before);
 	buf_finish(&g->spare);
-	free(g->level_buffer);
+	free(g->workspace);
 	pthread_mutex_destroy(&g->lock);
 	pthread_cond_destroy(&g->wake);
 	free(g);

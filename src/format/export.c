@@ -29,8 +29,7 @@ static void add_detail(const struct view *v, const struct entry *e, struct buf *
 		buf_printf(out, " 0x%llx", (unsigned long long)e->address);
 		/* A frame without a name has its address there already. */
 		if (!out->failed && strstr(profile_text(v->profile, e->name), out->data + before + 1)) {
-			out->len = before;
-			out->data[before] = '\0';
+			buf_cut(out, before);
 		}
 	}
 }

@@ -89,7 +89,7 @@ bool gz_is(const uint8_t *head, size_t n);
 int gz_inflate(const void *bytes, size_t n, const char *name, const struct read_limits *limits,
                struct buf *out, struct error *err);
 /*
- * One gzip member, appended to out and the same bytes on every machine, made of pieces of some GZ_PIECE bytes by a few
+ * One gzip member, appended to out, the same bytes however many threads there are, made of pieces of some GZ_PIECE bytes by a few
  * threads (deflate.c). Adding takes a piece's bytes and leaves it empty; a piece added for later is made by one of the
  * threads, of which each call has another buf: what context points to must not change before finish, which takes
  * the last piece and frees the writer. out is only touched then. NULL when out of memory.

@@ -22,6 +22,7 @@
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)   /* at least; a stack of the full depth must fit */
 #define FRAME_BYTES 24
+_Static_assert(AHEAD_BLOCK <= LINE_MAX_BYTES / 2, "what two blocks hold is not too long for a line");
 #define AHEAD_FROM ((uint64_t)4 << 20)     /* bytes of a file that a second thread makes faster */
 #define RATE_MAX ((uint64_t)1 << 62)
 #define SUM_MAX 4.6e18                     /* below 2^62: sums of estimates stay far from overflow */
@@ -165,11 +166,13 @@ static int stack_line(struct dump *d, const struct lines *l, const char *at, con
 	if (ahead_stack(l, at, &ahead)) {
 		index_prefetch(&d->profile->stack_index, ahead.next_hash);
 		d->open_stack = profile_intern_hashed_stack(d->profile, ahead.frames, ahead.n, ahead.hash);
+		d->n_addresses = ahead.addresses;
 	} else {
 		rc = frames_read(&d->frames, l, at, end, err);
 		if (rc)
 			return rc;
 		d->open_stack = profile_intern_stack(d->profile, d->frames.stack, d->frames.stack_n);
+		d->n_addresses = d->frames.n;
 	}
 	d->section = SECTION_STACKS;
 	d->open = true;
@@ -345,7 +348,7 @@ static int read_lines(struct dump *d, struct lines *l, struct error *err)
 		if (rc)
 			return rc;
 	}
-	if (rc == E_LIMIT && l->at < l->end && l->data[l->at] == '@')
+	if (rc == E_LIMIT && l->end - l->at >= l->line_max && l->data[l->at] == '@')
 		return lines_error(l, err, E_LIMIT, "stack of more than %u frames", d->frames.depth);
 	if (rc < 0)
 		return rc;
@@ -413,10 +416,14 @@ static int read_all(struct dump *d, struct lines *l, const struct read_limits *l
 	if (rc)
 		return rc;
 	rc = read_lines(d, l, &damage);
-	if (rc == E_OK)
+	if (rc == E_OK) {
+		d->frames.n = d->n_addresses;
 		rc = jeheap_check_end(d, report, &damage);
+	}
 	if (rc && limits->partial && is_damage(rc) && d->has_header) {
 		rc = salvage(d, l, err);
+		if (rc == E_OK)
+			d->frames.n = d->n_addresses;
 		warn_damage(d, report, &damage);
 		return rc;
 	}

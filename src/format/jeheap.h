@@ -41,6 +41,7 @@ struct dump {
 	size_t limit_bytes;             /* of any one array */
 	struct profile *profile;
 	struct frames frames;
+	size_t n_addresses;             /* of frames, those that stacks have */
 	struct maps *maps;
 	struct thread *threads;         size_t n_threads, threads_capacity;
 	struct index thread_index;

@@ -9,7 +9,7 @@
  * first and then moved up to their heads. When all that they refer to has its number, they are written in ranges, by
  * the threads that compress.
  */
-#include "format/format.h"
+#include "format/pprof_write_samples.h"
 #include "format/proto.h"
 #include "base/text.h"
 #include "profile/operations.h"
@@ -28,17 +28,6 @@ typedef uint32_t text_ref;
 struct used_function {
 	uint32_t function;              /* PROFILE_NONE: made up */
 	text_ref name;
-};
-
-/* A varint, ready to be copied: all of bytes, of which n count. */
-struct wire_id {
-	uint8_t bytes[7], n;
-};
-
-/* Where the labels of a set stand in label_bytes. */
-struct wire_labels {
-	size_t first, n;
-	bool known;
 };
 
 struct writer {
@@ -65,7 +54,7 @@ struct writer {
 	uint32_t *location_order;       /* the used ones in the order of their ids */
 	size_t n_locations;
 	struct wire_labels *label_sets; /* by label set */
-	struct wire_labels base_label;
+	struct sample_encoder samples;  /* what threads see of all this */
 	struct buf label_bytes;
 	uint8_t *mapping_flags;         /* by mapping: what its locations have */
 	uint32_t *line_functions;       /* ids, of the location at hand */
@@ -302,9 +291,10 @@ static bool count_uses(const struct profile *p, uint32_t *uses)
 		const uint32_t *frames = p->stacks[stack].n ? p->frames + p->stacks[stack].first : NULL;
 		for (uint32_t k = 0; k < p->stacks[stack].n; k++)
 			used[frames[k]] = 1;
-		for (uint32_t k = 0; n % 8 == 0 && k < p->stacks[stack].n; k++)
+		if (n++ % 8)
+			continue;
+		for (uint32_t k = 0; k < p->stacks[stack].n; k++)
 			uses[frames[k]] += uses[frames[k]] < UINT32_MAX - 1;
-		n++;
 	}
 	bool ok = seen && used;
 	for (size_t i = 0; ok && i < p->n_locations; i++)
@@ -469,88 +459,6 @@ static uint8_t *put_label(uint8_t *to, const struct wire_label *x)
 	return proto_put_number(to, 4, x->unit);
 }
 
-/* Head of a repeated number of n values that take size bytes: nothing, the number's own, or packed. */
-static uint8_t *put_repeated_head(uint8_t *to, unsigned field, size_t n, size_t size)
-{
-	if (n == 1)
-		*to++ = (uint8_t)(field << 3 | PROTO_VARINT);
-	else if (n > 1)
-		to = proto_put_head(to, field, size);
-	return to;
-}
-
-/* A sample is written behind room for its heads, and moved up to them when its size is known. */
-#define HEADS_MAX (2 * (1 + PROTO_VARINT_MAX))
-
-static size_t sample_size_max(const struct profile *p, const struct stack *stack, size_t labels_size)
-{
-	return HEADS_MAX + stack->n * (size_t)5 + sizeof(struct wire_id) + 1 +
-	       PROTO_VARINT_MAX * (1 + p->n_types) + labels_size;
-}
-
-static uint8_t *put_frames(const struct writer *w, const struct stack *stack, uint8_t *to)
-{
-	const uint32_t *frames = stack->n ? w->p->frames + stack->first : NULL;
-	for (uint32_t i = 0; i < stack->n; i++) {
-		const struct wire_id *id = &w->location_ids[frames[i]];
-		memcpy(to, id, sizeof *id);
-		to += id->n;
-	}
-	return to;
-}
-
-/* In pprof's form of a base: negated. */
-static uint8_t *put_values(const struct writer *w, size_t index, bool base, uint8_t *to)
-{
-	const int64_t *values = w->p->values + index * w->p->n_types;
-	size_t size = 0;
-	for (size_t i = 0; i < w->p->n_types; i++)
-		size += proto_varint_size(base ? -(uint64_t)values[i] : (uint64_t)values[i]);
-	to = put_repeated_head(to, 2, w->p->n_types, size);
-	for (size_t i = 0; i < w->p->n_types; i++)
-		to = proto_put_varint(to, base ? -(uint64_t)values[i] : (uint64_t)values[i]);
-	return to;
-}
-
-static bool is_base(const struct profile *p, const struct sample *s)
-{
-	return s->source < p->n_sources && p->sources[s->source].base;
-}
-
-/* Several threads may write samples: this only reads what w has. */
-static void put_sample(const struct writer *w, size_t index, struct buf *out)
-{
-	const struct profile *p = w->p;
-	const struct sample *sample = &p->samples[index];
-	const struct stack *stack = &p->stacks[sample->stack];
-	const struct wire_labels *labels = &w->label_sets[sample->labels];
-	const struct wire_labels *mark = &w->base_label;
-	bool base = is_base(p, sample);
-	if (!buf_reserve(out, sample_size_max(p, stack, labels->n + mark->n)))
-		return;
-	uint8_t *start = (uint8_t *)out->data + out->len;
-	uint8_t *body = start + HEADS_MAX, *frames_end = put_frames(w, stack, body);
-	uint8_t *end = put_values(w, index, base, frames_end);
-	if (labels->n > 0)
-		end = mempcpy(end, w->label_bytes.data + labels->first, labels->n);
-	if (base)
-		end = mempcpy(end, w->label_bytes.data + mark->first, mark->n);
-	uint8_t head[1 + PROTO_VARINT_MAX];
-	size_t head_n = (size_t)(put_repeated_head(head, 1, stack->n, (size_t)(frames_end - body)) - head);
-	size_t body_n = (size_t)(end - body);
-	uint8_t *to = proto_put_head(start, PPROF_SAMPLE, head_n + body_n);
-	memcpy(to, head, head_n);
-	memmove(to + head_n, body, body_n);
-	out->len += (size_t)(to - start) + head_n + body_n;
-}
-
-static void put_samples(const void *context, size_t first, size_t n, struct buf *out)
-{
-	const struct writer *w = context;
-	for (size_t i = first; i < first + n; i++)
-		put_sample(w, i, out);
-}
-
 static void encode_label(struct writer *w, const struct wire_label *label)
 {
 	uint8_t bytes[5 * (1 + PROTO_VARINT_MAX)];
@@ -577,9 +485,9 @@ static void encode_base_label(struct writer *w)
 {
 	struct wire_label label = { .key = text_number(w, word(w, "pprof::base")),
 		                    .str = text_number(w, word(w, "true")) };
-	w->base_label = (struct wire_labels){ .first = w->label_bytes.len, .known = true };
+	w->samples.base_label = (struct wire_labels){ .first = w->label_bytes.len, .known = true };
 	encode_label(w, &label);
-	w->base_label.n = w->label_bytes.len - w->base_label.first;
+	w->samples.base_label.n = w->label_bytes.len - w->samples.base_label.first;
 }
 
 /* Encodes the labels of all samples, and refuses a base that can't be negated. */
@@ -588,15 +496,19 @@ static int prepare_samples(struct writer *w, struct error *err)
 	const struct profile *p = w->p;
 	for (size_t i = 0; i < p->n_samples; i++) {
 		encode_labels(w, p->samples[i].labels);
-		if (!is_base(p, &p->samples[i]))
+		if (!sample_is_base(p, i))
 			continue;
-		if (!w->base_label.known)
+		if (!w->samples.base_label.known)
 			encode_base_label(w);
 		for (size_t k = 0; k < p->n_types; k++)
 			if (p->values[i * p->n_types + k] == INT64_MIN)
 				return error_set(err, E_FORMAT, "sample %zu of the base: -2^63 cannot be negated for pprof", i);
 	}
 	w->failed |= w->label_bytes.failed;
+	w->samples.p = p;
+	w->samples.location_ids = w->location_ids;
+	w->samples.label_sets = w->label_sets;
+	w->samples.label_bytes = w->label_bytes.data;
 	return E_OK;
 }
 
@@ -607,15 +519,15 @@ static void write_samples(struct writer *w)
 	if (w->failed || p->n_samples == 0)
 		return;
 	if (!w->gzip) {
-		put_samples(w, 0, p->n_samples, w->out);
+		samples_encode(&w->samples, 0, p->n_samples, w->out);
 		return;
 	}
 	gz_writer_add(w->gzip, w->out);
 	for (size_t first = 0, i = 0, size = 0; i < p->n_samples; i++) {
-		size += (size_t)p->stacks[p->samples[i].stack].n * 2 + 32;
+		size += sample_size_about(&w->samples, i);
 		if (size < GZ_PIECE && i + 1 < p->n_samples)
 			continue;
-		gz_writer_add_later(w->gzip, put_samples, w, first, i + 1 - first);
+		gz_writer_add_later(w->gzip, samples_encode, &w->samples, first, i + 1 - first);
 		first = i + 1;
 		size = 0;
 	}
@@ -728,7 +640,6 @@ static void writer_finish(struct writer *w)
 static int write_gzip(struct writer *w, struct buf *out, struct error *err)
 {
 	struct buf piece;
-	size_t before = out->len;
 	buf_init(&piece, BUF_MAX_DEFAULT);
 	w->out = &piece;
 	w->gzip = gz_writer_new(out);
@@ -737,8 +648,6 @@ static int write_gzip(struct writer *w, struct buf *out, struct error *err)
 	int rc = write_to(w, err);
 	int finished = gz_writer_finish(w->gzip, &piece, rc ? NULL : err);
 	buf_finish(&piece);
-	if (rc)
-		out->len = before;
 	return rc ? rc : finished;
 }
 
@@ -746,7 +655,10 @@ int pprof_write(const struct profile *p, const struct pprof_write_options *o, st
                 struct error *err)
 {
 	struct writer w = { .p = p, .out = out, .show_allocator = o->show_allocator };
+	size_t before = out->len;
 	int rc = o->gzip ? write_gzip(&w, out, err) : write_to(&w, err);
+	if (rc)
+		buf_cut(out, before);
 	writer_finish(&w);
 	return rc;
 }

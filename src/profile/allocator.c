@@ -17,7 +17,8 @@
 #define ENTRY_POINTS(X) \
 	X("malloc") X("calloc") X("realloc") X("free") X("cfree") X("memalign") X("posix_memalign") \
 	X("aligned_alloc") X("valloc") X("pvalloc") X("reallocarray") X("free_sized") X("free_aligned_sized") \
-	X("mallocx") X("rallocx") X("xallocx") X("sallocx") X("dallocx") X("sdallocx") X("nallocx") X("newImpl") \
+	X("mallocx") X("rallocx") X("xallocx") X("sallocx") X("dallocx") X("sdallocx") X("nallocx") \
+	X("newImpl") X("fallbackNewImpl") X("handleOOM") \
 	X("malloc_default") X("realloc_default") X("free_default") X("sdallocx_default") \
 	/* Static in jemalloc: no prefix, even in a prefixed build. */ \
 	X("prof_backtrace_impl") X("prof_alloc_prep") X("prof_tctx_create") X("imalloc") X("imalloc_body") \
@@ -32,7 +33,7 @@
 
 /* How the shims of C++ and Rust (the __rustc:: ones since 1.87) begin. None of them calls code of others. */
 #define SHIMS(X) \
-	X("operator new") X("operator delete") X("fallbackNewImpl") X("newImpl") X("handleOOM") \
+	X("operator new") X("operator delete") \
 	X("__rust_alloc") X("__rust_realloc") X("__rust_dealloc") X("__rust_no_alloc_shim") \
 	X("__rg_alloc") X("__rg_realloc") X("__rg_dealloc") X("__rdl_alloc") X("__rdl_realloc") X("__rdl_dealloc") \
 	X("__rustc::__rust_") X("__rustc::__rg_") X("__rustc::__rdl_") \
@@ -80,8 +81,9 @@ static const char *skip_prefix(const char *name, bool *ret_prefixed)
 bool function_is_allocator(const char *name)
 {
 	bool prefixed;
-	const char *bare = skip_prefix(name, &prefixed);
-	size_t n = strcspn(bare, "(.@");      /* arguments, .part.0, @plt */
+	/* Templates are demangled with what they return. */
+	const char *bare = skip_prefix(name + (starts_with(name, "void* ") ? 6 : 0), &prefixed);
+	size_t n = strcspn(bare, "(.@<");     /* arguments, .part.0, @plt */
 	for (size_t i = 0; i < sizeof entry_points / sizeof *entry_points; i++)
 		if (strlen(entry_points[i]) == n && !memcmp(entry_points[i], bare, n))
 			return true;
@@ -110,8 +112,8 @@ bool mapping_is_allocator(const char *path)
 #define PREFIXES "[^: ]{0,31}_je_|__?rjem_|je_|__libc_|tc_"
 
 const char allocator_drop_frames[] =
-	"(" PREFIXES ")?(malloc" ENTRY_POINTS(OR) ")([.(@].*)?"
-	"|(" PREFIXES ")(imalloc" INTERNALS(OR) ").*"
+	"(void[*] )?(" PREFIXES ")?(malloc" ENTRY_POINTS(OR) ")([.(@<].*)?"
+	"|(void[*] )?(" PREFIXES ")(imalloc" INTERNALS(OR) ").*"
 	"|(operator new" SHIMS(OR) ").*"
 	"|(std::allocator" ALLOCATORS(OR) ")<.*>::allocate.*"
 	"|.* as core::alloc::(global::GlobalAlloc|Allocator)>::.*"

@@ -113,6 +113,8 @@ static bool same_content(const void *context, uint32_t item)
 static uint32_t import_location(struct import *m, const struct location *l, struct line *lines)
 {
 	struct location copy = *l;
+	if (m->to->failure.code)
+		return 0;       /* what the tables say may not be there */
 	if (l->mapping != PROFILE_NONE) {
 		const struct mapping *from = &m->from->mappings[l->mapping];
 		copy.mapping = m->mappings[l->mapping];

@@ -344,8 +344,7 @@ static void add_error(const struct view *v, const struct amount *a, struct buf *
 	buf_addc(out, ' ');
 	words_error(v, a, out);
 	if (!out->failed && out->len == before + 1) {
-		out->len = before;
-		out->data[before] = '\0';
+		buf_cut(out, before);
 	}
 }
 

@@ -37,13 +37,13 @@ static void drop_frames_match_every_entry_point(void **state)
 	(void)state;
 	static const char *const names[] = { "malloc", "calloc", "realloc", "free", "cfree", "memalign",
 		"posix_memalign", "aligned_alloc", "valloc", "pvalloc", "reallocarray", "free_sized", "free_aligned_sized",
-		"mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx", "nallocx", "newImpl", "malloc_default",
+		"mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx", "nallocx", "newImpl", "fallbackNewImpl", "handleOOM", "malloc_default",
 		"realloc_default", "free_default", "sdallocx_default", "prof_backtrace_impl", "prof_alloc_prep",
 		"prof_tctx_create", "imalloc", "imalloc_body", "irallocx_prof", "do_rallocx", "do_realloc_nonnull",
 		"do_realloc_nonnull_zero" };
 	static const char *const prefixes[] = { "", "je_", "_rjem_", "__rjem_", "_rjem_je_", "__rjem_je_", "__je_",
 		"my_build_je_", "__libc_", "tc_" };
-	static const char *const suffixes[] = { "", "(unsigned long)", ".part.0", ".cold", "@plt" };
+	static const char *const suffixes[] = { "", "(unsigned long)", ".part.0", ".cold", "@plt", "<false>(unsigned long)" };
 	regex_t re;
 	compile_drop_frames(&re);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -62,7 +62,7 @@ static void drop_frames_say_what_the_names_say(void **state)
 	static const char *const ours[] = { "_rjem_je_prof_backtrace", "je_arena_malloc_hard.part.0", "je_imalloc_body",
 		"mybuild_je_tcache_alloc_small_hard", "_rjem_je_large_palloc", "je_do_realloc_nonnull", "je_malloc_slow",
 		"operator new(unsigned long)", "operator new[](unsigned long, std::nothrow_t const&)", "operator new",
-		"operator delete(void*, unsigned long)", "operator delete[](void*)", "fallbackNewImpl<false>",
+		"operator delete(void*, unsigned long)", "operator delete[](void*)", "void* fallbackNewImpl<false>(unsigned long)", "void* newImpl<true>(unsigned long)",
 		"__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc", "__rg_alloc", "__rg_realloc",
 		"__rdl_alloc", "__rdl_alloc_zeroed", "__rdl_realloc", "__rustc::__rust_alloc", "__rustc::__rdl_realloc",
 		"__rustc::__rg_alloc_zeroed", "alloc::alloc::alloc", "alloc::alloc::exchange_malloc",
@@ -75,7 +75,7 @@ static void drop_frames_say_what_the_names_say(void **state)
 	static const char *const theirs[] = { "", "main", "mallocator_run", "callocate", "zmalloc", "xmalloc", "malloc_trim_later",
 		"mallocx2", "my_malloc", "freeClient", "free_sized_list", "reallocate", "je_suis_une_fonction", "je_",
 		"arena_malloc_like", "imalloc_later", "shop::malloc", "shop::je_malloc(int)", "mallocator::run",
-		"operator()", "operators new", "shop::operator new_thing", "__rust_begin", "__rustc::rust_begin_unwind",
+		"operator()", "operators new", "newImplementation()", "handleOOMAndRetry()", "void* newImpls(int)", "shop::operator new_thing", "__rust_begin", "__rustc::rust_begin_unwind",
 		"alloc::vec::Vec<T>::push", "alloc::raw_vec::RawVec<T,A>::grow_one", "std::vector<int>::push_back(int const&)",
 		"libjemalloc_users", "server!0x1234", "__libc_start_main", "__libc_start_call_main", "tc_run" };
 	/* By mapping, not by name; and what calls a constructor is only looked for at the leaf. */
