@@ -365,6 +365,8 @@ static void dies_of(int number, bool caught)
 		struct error err;
 		struct rlimit none = { 0, 0 };
 		setrlimit(RLIMIT_CORE, &none);
+		/* nohup and shells without job control ignore some, which would be respected. */
+		signal(number, SIG_DFL);
 		if (caught)
 			output_catch_signals();
 		if (output_open(&o, "out", &err) || output_write(&o, "half", 4, &err))

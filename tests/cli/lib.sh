@@ -34,6 +34,11 @@ done_testing() {
 	echo "1..$count"
 }
 
+# Can script(1) make a terminal? Not where /dev/pts is missing.
+can_have_a_terminal() {
+	command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1 </dev/null
+}
+
 diagnose() {
 	sed 's/^/# /' "$@"
 }

@@ -45,7 +45,7 @@ runs 0 "colours on demand" heapgauge top --colour always "$dumped"
 like "colours on demand: they are there" out $'\e\\['
 runs 0 "--color is the same" heapgauge top --color=always "$dumped"
 like "--color: they are there" out $'\e\\['
-if command -v script >/dev/null; then
+if can_have_a_terminal; then
 	script -qec "$HEAPGAUGE top $dumped" /dev/null >out </dev/null
 	like "on a terminal: colours" out $'\e\\['
 	NO_COLOR=1 script -qec "$HEAPGAUGE top $dumped" /dev/null >out </dev/null
@@ -60,7 +60,7 @@ if command -v script >/dev/null; then
 	script -qec "$HEAPGAUGE top - <$dumped >/dev/null" /dev/null >out </dev/null
 	is "a quick one: nothing" "$(cat out)" ""
 else
-	skip "on a terminal" "there is no script(1)"
+	skip "on a terminal" "no terminal can be made: there is no script(1), or no /dev/pts"
 fi
 runs 0 "a narrow width" heapgauge top --width 60 "$dumped"
 [ "$(sed '1,/^$/d' out | wc -L)" -le 60 ]

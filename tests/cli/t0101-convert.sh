@@ -71,12 +71,12 @@ else
 	skip "go tool pprof reads it" "go is not installed"
 fi
 misused "a filter on pprof" "--focus has no meaning for pprof" heapgauge convert --focus x "$dumped"
-if command -v script >/dev/null; then
+if can_have_a_terminal; then
 	script -qec "$HEAPGAUGE convert $dumped; echo status \$?" /dev/null >out </dev/null
 	like "no binary on a terminal" out 'binary and standard output is a terminal'
 	like "no binary on a terminal: wrong usage" out 'status 2'
 else
-	skip "no binary on a terminal" "there is no script(1)"
+	skip "no binary on a terminal" "no terminal can be made: there is no script(1), or no /dev/pts"
 fi
 
 for format in folded json csv callgrind speedscope dot svg; do
