@@ -91,6 +91,22 @@ func same(a, b string, expect bool) {
 	fmt.Println(len(list), "profiles are the same")
 }
 
+// columns tells by the exit status whether any line in the folder's profiles has one.
+func columns(dir string) {
+	for _, name := range names(dir) {
+		p, err := parse(filepath.Join(dir, name))
+		fatal(err)
+		for _, location := range p.Location {
+			for _, line := range location.Line {
+				if line.Column != 0 {
+					return
+				}
+			}
+		}
+	}
+	os.Exit(1)
+}
+
 // compact compares two folders after both went through google/pprof's merging, as "go tool pprof -proto" does it: equal
 // samples added up, those that are all zero and what nothing refers to left out.
 func compact(a, b string) {
@@ -133,12 +149,14 @@ func main() {
 		same(args[1], args[2], true)
 	case len(args) == 3 && args[0] == "compact":
 		compact(args[1], args[2])
+	case len(args) == 2 && args[0] == "columns":
+		columns(args[1])
 	case len(args) == 2 && args[0] == "heap":
 		heap(args[1])
 	case len(args) == 3 && args[0] == "large":
 		large(args[1], number(args[2]))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: gopprof generate DIR N SEED | recode FROM TO | same A B | expect A B | compact A B | heap DIR | large FILE STACKS")
+		fmt.Fprintln(os.Stderr, "usage: gopprof generate DIR N SEED | recode FROM TO | same A B | expect A B | compact A B | columns DIR | heap DIR | large FILE STACKS")
 		os.Exit(2)
 	}
 }
