@@ -3,7 +3,6 @@
  *
  *   copy FROM TO       reads each file, writes it again (every second one gzipped)
  *   generate DIR N S   writes N profiles of our model, from seed S
- *   plain DIR N S      the same, without columns, which older readers drop
  *   same A B           do the files of both folders say the same?
  *   cut DIR DIR        does any cut of a file that isn't gzipped lose a sample, a frame or a type unseen?
  *   totals FILE TYPE   per function: its own amount, that with callees, its name; sorted
@@ -162,7 +161,7 @@ static int cut(const char *path, const char *unused, int i)
 	return lost;
 }
 
-static int generate(const char *dir, int n, uint64_t seed, bool columns)
+static int generate(const char *dir, int n, uint64_t seed)
 {
 	for (int i = 0; i < n; i++) {
 		char path[4096];
@@ -170,8 +169,6 @@ static int generate(const char *dir, int n, uint64_t seed, bool columns)
 		struct profile *p = sample_profile(seed + (uint64_t)i);
 		if (!p)
 			die("no memory");
-		for (size_t k = 0; k < p->n_lines && !columns; k++)
-			p->lines[k].column = 0;
 		write_file(path, p, i & 1);
 		profile_free(p);
 	}
@@ -282,8 +279,8 @@ int main(int argc, char **argv)
 		return each_file(argv[2], argv[3], same);
 	if (argc == 4 && !strcmp(argv[1], "cut"))
 		return each_file(argv[2], argv[3], cut);
-	if (argc == 5 && (!strcmp(argv[1], "generate") || !strcmp(argv[1], "plain")))
-		return generate(argv[2], (int)strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), *argv[1] == 'g');
+	if (argc == 5 && !strcmp(argv[1], "generate"))
+		return generate(argv[2], (int)strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
 	if (argc == 4 && !strcmp(argv[1], "totals"))
 		return print_totals(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "time"))

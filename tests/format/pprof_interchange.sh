@@ -60,21 +60,17 @@ check "we read what we gave it" "$client" same "$work/ours" "$work/ours_go"
 
 # The tool, on some of them.
 if go tool pprof -h >/dev/null 2>&1 || [ $? -eq 2 ]; then
-	through_tool() {
-		for file in "$work"/some/*; do
-			go tool pprof -symbolize=none -proto -output="$work/tool/${file##*/}" "$file" >/dev/null 2>&1
-		done
-	}
 	mkdir "$work/some"
-	cp "$work"/ours/000[01]?.pb "$work/some/"
-	through_tool
-	# Before Go 1.23 it drops columns; then it is given profiles that have none.
-	if ! "$go" columns "$work/tool"; then
-		rm -f "$work"/some/* "$work"/tool/*
-		"$client" plain "$work/some" 20 1 >/dev/null
-		through_tool
+	for file in "$work"/ours/000[01]?.pb; do
+		cp "$file" "$work/some/"
+		go tool pprof -symbolize=none -proto -output="$work/tool/${file##*/}" "$file" >/dev/null 2>&1
+	done
+	if "$go" columns "$work/tool"; then
+		check "go tool pprof -proto loses nothing" "$go" compact "$work/some" "$work/tool"
+	else
+		n=$((n + 1))
+		echo "ok $n - go tool pprof -proto loses nothing # SKIP this one is older than columns, which it drops"
 	fi
-	check "go tool pprof -proto loses nothing" "$go" compact "$work/some" "$work/tool"
 
 	# A program's real profile.
 	check "a Go program writes its heap profiles" "$go" heap "$work/heap"
