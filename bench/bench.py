@@ -22,7 +22,7 @@ import synthetic
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZES = (1024, 16384, 131072)
-ROUNDS = {1024: 9, 16384: 5, 131072: 5}
+ROUNDS = {1024: 15, 16384: 11, 131072: 11}
 ENOUGH = 20
 LIMIT = int(os.environ.get("BENCH_LIMIT", "900"))
 LIBRARIES = ("parser", "storage", "network")
