@@ -116,18 +116,6 @@ static void give(struct ahead *a, struct block *b, bool last)
 	pthread_mutex_unlock(&a->lock);
 }
 
-static bool grow(char **data, size_t *capacity, size_t need)
-{
-	if (need <= *capacity)
-		return true;
-	char *grown = realloc(*data, need);
-	if (!grown)
-		return false;
-	*data = grown;
-	*capacity = need;
-	return true;
-}
-
 /* Reads behind what the block holds until it is full. False: the input ended, or must not be read any further. */
 static bool fill(struct ahead *a, struct block *b)
 {
@@ -187,7 +175,7 @@ static size_t read_stacks(struct ahead *a, struct block *b)
 static bool carry(struct ahead *a, struct block *b, size_t at)
 {
 	a->carry_n = b->n - at;
-	if (!grow(&a->carry, &a->carry_capacity, a->carry_n))
+	if (!memory_grow((void **)&a->carry, &a->carry_capacity, a->carry_n, 1, SIZE_MAX))
 		return false;
 	if (a->carry_n > 0)
 		memcpy(a->carry, b->data + at, a->carry_n);
@@ -202,7 +190,7 @@ static struct block *begin_block(struct ahead *a)
 	if (!b)
 		return NULL;
 	b->wanted = a->carry_n + a->block_bytes;
-	if (!grow(&b->data, &b->capacity, b->wanted)) {
+	if (!memory_grow((void **)&b->data, &b->capacity, b->wanted, 1, SIZE_MAX)) {
 		error_nomem(&a->error, "the lines of the input");
 		block_free(b);
 		return NULL;
@@ -214,8 +202,8 @@ static struct block *begin_block(struct ahead *a)
 }
 
 /*
- * The last block was not looked at: the input ends in it, or its first line is longer than a block or wrong, for
- * which the reader has the words.
+ * The last block counts as not looked at: the input ends in it, its first line is longer than a block or wrong, for
+ * which the reader has the words, or there is no memory for what would be carried over.
  */
 static void *work(void *context)
 {
@@ -224,11 +212,7 @@ static void *work(void *context)
 	while (!last) {
 		struct block *b = begin_block(a);
 		size_t at = b && fill(a, b) ? read_stacks(a, b) : 0;
-		last = at == 0;
-		if (!last && !carry(a, b, at)) {
-			error_nomem(&a->error, "the lines of the input");
-			last = true;
-		}
+		last = at == 0 || !carry(a, b, at);
 		give(a, b, last);
 	}
 	return NULL;
