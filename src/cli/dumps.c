@@ -61,7 +61,7 @@ static bool add_file(struct dumps *d, int folder, const char *name, struct times
 		return true;
 	found.bytes = (uint64_t)st.st_size;
 	found.written = st.st_mtim;
-	found.nothing_live = nothing_live(folder, name);
+	found.nothing_live = found.parts.kind == 'f' && nothing_live(folder, name);
 	found.name = strdup(name);
 	struct dump *slot = found.name ? ARRAY_PUSH(d->items, d->n, d->capacity, DUMPS_MAX) : NULL;
 	if (!slot) {

@@ -16,7 +16,7 @@ struct dump {
 	char *name;
 	struct dump_name parts;
 	uint64_t bytes;
-	bool nothing_live;      /* its header says that no sampled block was in use */
+	bool nothing_live;      /* at exit: its header says that no sampled block was in use */
 	struct timespec written;
 };
 
