@@ -65,7 +65,12 @@ if go tool pprof -h >/dev/null 2>&1 || [ $? -eq 2 ]; then
 		cp "$file" "$work/some/"
 		go tool pprof -symbolize=none -proto -output="$work/tool/${file##*/}" "$file" >/dev/null 2>&1
 	done
-	if "$go" columns "$work/tool"; then
+	# Whether it knows columns is asked with files of google/pprof, so that ours could not hide it.
+	mkdir "$work/known"
+	for file in "$work"/go/0000?.pb; do
+		go tool pprof -symbolize=none -proto -output="$work/known/${file##*/}" "$file" >/dev/null 2>&1
+	done
+	if "$go" columns "$work/known"; then
 		check "go tool pprof -proto loses nothing" "$go" compact "$work/some" "$work/tool"
 	else
 		n=$((n + 1))
