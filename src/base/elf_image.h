@@ -1,6 +1,7 @@
 /*
  * An ELF file's tables, read where they lie: the file is mapped, nothing is copied and nothing is allocated, and every offset
- * is checked before it is followed: files of strangers are read here. Both classes, this machine's byte order.
+ * is checked before it is followed: files of strangers are read here. Both classes, this machine's byte order. Who truncates a
+ * mapped file kills its reader with SIGBUS.
  */
 #ifndef BASE_ELF_IMAGE_H
 #define BASE_ELF_IMAGE_H
@@ -18,7 +19,9 @@ struct elf_image {
 	bool is64;
 	uint16_t machine, type;         /* EM_X86_64, ET_DYN, ... */
 	uint64_t sections_at, segments_at;
-	uint32_t n_sections, section_bytes, names_section;
+	uint32_t n_sections, section_bytes;
+	const char *section_names;      /* as far as they end in a NUL */
+	size_t section_names_bytes;
 	uint32_t n_segments, segment_bytes;
 };
 
@@ -61,13 +64,13 @@ struct elf_symbols {
 };
 bool elf_symbols_begin(struct elf_symbols *s, const struct elf_image *e, bool dynamic);   /* false: it has none */
 bool elf_symbols_next(struct elf_symbols *s, struct elf_symbol *ret);
-/* The defined symbol of that name, .dynsym first, then .symtab. */
+/* The defined symbol of that name, .dynsym first, then .symtab: looks at all of them. */
 bool elf_find_symbol(const struct elf_image *e, const char *name, struct elf_symbol *ret);
 
 /* Its bytes of NT_GNU_BUILD_ID, at most 64; 0 when it has none. */
 size_t elf_build_id(const struct elf_image *e, const uint8_t **ret_bytes);
 
-/* The address, as the file counts, of an offset in the file; false when no PT_LOAD has it. */
+/* The address, as the file counts, of an offset in the file, code before data; false when no PT_LOAD has it. */
 bool elf_address_of_offset(const struct elf_image *e, uint64_t offset, uint64_t *ret_address);
 
 #endif
