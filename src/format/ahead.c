@@ -26,6 +26,7 @@ struct block {
 };
 
 struct ahead {
+	struct lines_feed feed;
 	pthread_t thread;
 	size_t block_bytes;
 	/* The thread's until it is joined, then the reader's. */
@@ -45,6 +46,12 @@ struct ahead {
 	bool cancelled;             /* the reader wants no more */
 	bool stopped;               /* no block comes behind those that are ready */
 };
+
+/* The feed of l is its first member. */
+static struct ahead *ahead_of(const struct lines *l)
+{
+	return (struct ahead *)l->feed;
+}
 
 static void block_free(struct block *b)
 {
@@ -220,27 +227,6 @@ static void *work(void *context)
 
 /* --- the reader ----------------------------------------------------------- */
 
-void ahead_start(struct lines *l, struct frames *f, size_t block_bytes)
-{
-	struct ahead *a = calloc(1, sizeof(*a));
-	if (!a)
-		return;
-	a->lines = *l;
-	a->lines.data = NULL;
-	a->frames = f;
-	a->block_bytes = block_bytes;
-	a->most_blocks = BLOCKS;
-	pthread_mutex_init(&a->lock, NULL);
-	pthread_cond_init(&a->change, NULL);
-	if (pthread_create(&a->thread, NULL, work, a) == 0) {
-		l->ahead = a;
-		return;
-	}
-	pthread_mutex_destroy(&a->lock);
-	pthread_cond_destroy(&a->change);
-	free(a);
-}
-
 static void free_list(struct block *b)
 {
 	for (struct block *next; b; b = next) {
@@ -267,18 +253,16 @@ static void end_thread(struct ahead *a)
 	a->joined = true;
 }
 
-void ahead_finish(struct lines *l)
+static void ahead_finish(struct lines *l)
 {
-	struct ahead *a = l->ahead;
-	if (!a)
-		return;
+	struct ahead *a = ahead_of(l);
 	if (!a->joined)
 		end_thread(a);
 	if (a->current)
 		l->data = NULL;         /* it was the block's */
 	block_free(a->current);
 	free(a);
-	l->ahead = NULL;
+	l->feed = NULL;
 }
 
 /* Gives the block that was walked back, and waits for the next one. NULL: there is none. */
@@ -304,7 +288,7 @@ static struct block *next_block(struct ahead *a, bool *ret_last)
 /* Why there is nothing behind what the thread has left. */
 static int end_error(const struct lines *l, struct error *err)
 {
-	const struct ahead *a = l->ahead;
+	const struct ahead *a = ahead_of(l);
 	if (a->too_many)
 		return lines_too_many(l, err);
 	if (err)
@@ -318,7 +302,7 @@ static int end_error(const struct lines *l, struct error *err)
  */
 static void take_over(struct lines *l)
 {
-	struct ahead *a = l->ahead;
+	struct ahead *a = ahead_of(l);
 	end_thread(a);
 	l->left = a->lines.left;
 	l->ended = a->ended;
@@ -332,9 +316,9 @@ static void take_over(struct lines *l)
 		ahead_finish(l);
 }
 
-int ahead_next(struct lines *l, struct error *err)
+static int ahead_next(struct lines *l, struct error *err)
 {
-	struct ahead *a = l->ahead;
+	struct ahead *a = ahead_of(l);
 	bool last, own = !a->current;
 	if (a->joined)
 		return end_error(l, err);
@@ -353,9 +337,31 @@ int ahead_next(struct lines *l, struct error *err)
 	return E_OK;
 }
 
+void ahead_start(struct lines *l, struct frames *f, size_t block_bytes)
+{
+	struct ahead *a = calloc(1, sizeof(*a));
+	if (!a)
+		return;
+	a->lines = *l;
+	a->lines.data = NULL;
+	a->feed = (struct lines_feed){ ahead_next, ahead_finish };
+	a->frames = f;
+	a->block_bytes = block_bytes;
+	a->most_blocks = BLOCKS;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->change, NULL);
+	if (pthread_create(&a->thread, NULL, work, a) == 0) {
+		l->feed = &a->feed;
+		return;
+	}
+	pthread_mutex_destroy(&a->lock);
+	pthread_cond_destroy(&a->change);
+	free(a);
+}
+
 bool ahead_stack(const struct lines *l, const char *behind_at, struct ahead_stack *ret)
 {
-	struct block *b = l->ahead ? l->ahead->current : NULL;
+	struct block *b = l->feed ? ahead_of(l)->current : NULL;
 	size_t at = (size_t)(behind_at - l->data);
 	if (!b)
 		return false;

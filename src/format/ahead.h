@@ -16,12 +16,9 @@
  * latest when there are no more lines), f is its own and may only be used by way of ahead_stack; it may then have the
  * addresses of lines that are no stacks after all, behind those of the stacks. block_bytes: at most half of l's line_max.
  * When no thread can be had, nothing changes.
+ * lines_finish stops the thread.
  */
 void ahead_start(struct lines *l, struct frames *f, size_t block_bytes);
-/* The next block becomes l's data; only for lines.c. */
-int ahead_next(struct lines *l, struct error *err);
-/* Stops the thread; called by lines_finish. */
-void ahead_finish(struct lines *l);
 
 /* A stack that was read ahead; valid as long as its line is. */
 struct ahead_stack {

@@ -3,7 +3,6 @@
  * the front when a block has been used up, and the buffer grows only for a line longer than it.
  */
 #include "format/lines.h"
-#include "format/ahead.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +30,8 @@ void lines_finish(struct lines *l)
 {
 	if (!l)
 		return;
-	ahead_finish(l);
+	if (l->feed)
+		l->feed->finish(l);
 	free(l->data);
 	*l = (struct lines){ 0 };
 }
@@ -83,8 +83,8 @@ int lines_too_many(const struct lines *l, struct error *err)
 /* Reads more behind what is left of the buffer. */
 static int refill(struct lines *l, struct error *err)
 {
-	if (l->ahead)
-		return ahead_next(l, err);
+	if (l->feed)
+		return l->feed->next(l, err);
 	if (l->at > 0) {
 		memmove(l->data, l->data + l->at, l->end - l->at);
 		l->end -= l->at;

@@ -9,11 +9,17 @@
 
 #include "base/file.h"
 
-struct ahead;
+struct lines;
+
+/* Who reads blocks of lines in place of lines.c (ahead.h); the beginning of something larger. */
+struct lines_feed {
+	int (*next)(struct lines *l, struct error *err);    /* the next block becomes l's data */
+	void (*finish)(struct lines *l);                    /* stops and frees it; l->feed is NULL then */
+};
 
 struct lines {
 	struct stream *in;
-	struct ahead *ahead;        /* a thread that reads in, or NULL (ahead.h) */
+	struct lines_feed *feed;    /* or NULL */
 	char *data;
 	size_t at, end, capacity;
 	size_t line_max;            /* bytes of one line */
