@@ -11,23 +11,18 @@
  *   MAPPED_LIBRARIES:
  *   ...                                  /proc/PID/maps
  *
- * One pass collects counts and addresses; what they mean is decided at the end.
+ * One pass, in which nothing is asked what it means: that is for who takes the stacks.
  */
 #include "format/jeheap.h"
-#include "format/ahead.h"
-#include "base/processors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LINE_MAX_BYTES ((size_t)1 << 20)   /* at least; a stack of the full depth must fit */
 #define FRAME_BYTES 24
-_Static_assert(AHEAD_BLOCK <= LINE_MAX_BYTES / 2, "what two blocks hold is not too long for a line");
-#define AHEAD_FROM ((uint64_t)4 << 20)     /* bytes of a file that a second thread makes faster */
 #define RATE_MAX ((uint64_t)1 << 62)
 #define SUM_MAX 4.6e18                     /* below 2^62: sums of estimates stay far from overflow */
 
-static int failed(const struct dump *d, struct error *err)
+int dump_failed(const struct dump *d, struct error *err)
 {
 	if (err)
 		*err = d->profile->failure;
@@ -141,6 +136,7 @@ static int close_stack(struct dump *d, const struct lines *l, struct error *err)
 	struct counts star = dump_line(d, d->open_line);
 	size_t threads = d->n_lines - d->open_line - 1;
 	bool same = memcmp(&star, &d->open_threads, sizeof(star)) == 0;
+	d->last_alone = threads == 0;
 	d->last_bent = threads > 0 && !same;
 	d->n_bent += d->last_bent;
 	if (threads == 1 && same) {
@@ -150,7 +146,8 @@ static int close_stack(struct dump *d, const struct lines *l, struct error *err)
 			d->n_accum = d->n_lines;
 	}
 	d->n_stacks++;
-	return counts_add(l, &d->stacks, &star, err);
+	int rc = counts_add(l, &d->stacks, &star, err);
+	return rc == E_OK && d->sink->counts ? d->sink->counts(d, err) : rc;
 }
 
 static int stack_line(struct dump *d, const struct lines *l, const char *at, const char *end,
@@ -162,24 +159,15 @@ static int stack_line(struct dump *d, const struct lines *l, const char *at, con
 	if (!d->has_header)
 		return lines_error(l, err, E_FORMAT,
 		    "expected the line with the totals (\"t*: ...\") before the first stack");
-	struct ahead_stack ahead;
-	if (ahead_stack(l, at, &ahead)) {
-		index_prefetch(&d->profile->stack_index, ahead.next_hash);
-		d->open_stack = profile_intern_hashed_stack(d->profile, ahead.frames, ahead.n, ahead.hash);
-		d->n_addresses = ahead.addresses;
-	} else {
-		rc = frames_read(&d->frames, l, at, end, err);
-		if (rc)
-			return rc;
-		d->open_stack = profile_intern_stack(d->profile, d->frames.stack, d->frames.stack_n);
-		d->n_addresses = d->frames.n;
-	}
+	rc = d->sink->frames(d, l, at, end, err);
+	if (rc)
+		return rc;
 	d->section = SECTION_STACKS;
 	d->open = true;
 	d->open_line = d->n_lines;
 	d->open_star = false;
 	d->open_threads = (struct counts){ 0 };
-	return d->profile->failure.code ? failed(d, err) : E_OK;
+	return d->profile->failure.code ? dump_failed(d, err) : E_OK;
 }
 
 static int push_line(struct dump *d, const struct counts *c, uint32_t thread, struct error *err)
@@ -408,8 +396,8 @@ static void warn_damage(const struct dump *d, struct read_report *report, const 
 		    "%s; kept are the %zu stacks before\n", damage->text, d->n_stacks);
 }
 
-static int read_all(struct dump *d, struct lines *l, const struct read_limits *limits,
-                    struct read_report *report, struct error *err)
+int dump_read(struct dump *d, struct lines *l, const struct read_limits *limits, struct read_report *report,
+              struct error *err)
 {
 	struct error damage = { 0 };
 	int rc = first_line(d, l, err);
@@ -434,62 +422,29 @@ static int read_all(struct dump *d, struct lines *l, const struct read_limits *l
 
 /* --- the whole ------------------------------------------------------------ */
 
-static int build(struct dump *d, struct read_report *report, struct error *err)
+int dump_init(struct dump *d, struct lines *l, struct stream *in, const struct read_limits *limits, struct error *err)
 {
-	struct profile *p = d->profile;
-	int rc = maps_finish(d->maps, p, d->frames.addresses, d->frames.n, err);
+	size_t line_max = (size_t)limits->depth * FRAME_BYTES + 64;
+	d->name = in->name;
+	d->limit_bytes = limits->profile_bytes;
+	d->eights = true;
+	int rc = lines_init(l, in, line_max < DUMP_LINE_MAX ? DUMP_LINE_MAX : line_max, limits->input_bytes, err);
 	if (rc == E_OK)
-		rc = frames_locate(&d->frames, d->maps, p, err);
-	if (rc == E_OK) {
-		bool raw = jeheap_is_raw(d);
-		frames_finish(&d->frames);
-		rc = jeheap_add_samples(d, raw, err);
-		if (rc == E_OK)
-			jeheap_warn(d, raw, report);
-	}
-	if (rc == E_OK)
-		rc = profile_finish(p, err);
-	return rc ? error_prefix(err, "%s: ", d->name) : E_OK;
+		rc = frames_init(&d->frames, limits, err);
+	if (rc)
+		return rc;
+	d->profile = profile_new(limits->profile_bytes);
+	d->maps = maps_new();
+	return d->profile && d->maps ? E_OK : error_nomem(err, "the profile");
 }
 
-static void dump_finish(struct dump *d)
+void dump_finish(struct dump *d)
 {
 	frames_finish(&d->frames);
 	maps_free(d->maps);
+	profile_free(d->profile);
 	free(d->threads);
 	free(d->lines);
 	free(d->accum);
 	index_finish(&d->thread_index);
-}
-
-int jeheap_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
-                struct profile **ret, struct error *err)
-{
-	struct dump d = { .name = in->name, .limit_bytes = limits->profile_bytes, .eights = true };
-	struct lines l = { 0 };
-	size_t line_max = (size_t)limits->depth * FRAME_BYTES + 64;
-	int rc = lines_init(&l, in, line_max < LINE_MAX_BYTES ? LINE_MAX_BYTES : line_max,
-	                    limits->input_bytes, err);
-	if (rc == E_OK)
-		rc = frames_init(&d.frames, limits, err);
-	if (rc == E_OK) {
-		d.profile = profile_new(limits->profile_bytes);
-		d.maps = maps_new();
-		if (!d.profile || !d.maps)
-			rc = error_nomem(err, "the profile");
-	}
-	if (rc == E_OK && in->size_hint >= AHEAD_FROM && processors_available() > 1)
-		ahead_start(&l, &d.frames, AHEAD_BLOCK);
-	if (rc == E_OK)
-		rc = read_all(&d, &l, limits, report, err);
-	lines_finish(&l);
-	if (rc == E_OK)
-		rc = build(&d, report, err);
-	dump_finish(&d);
-	if (rc) {
-		profile_free(d.profile);
-		return rc;
-	}
-	*ret = d.profile;
-	return E_OK;
 }

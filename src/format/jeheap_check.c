@@ -170,8 +170,7 @@ static bool header_has_more(const struct dump *d)
 static bool judge_raw(const struct dump *d, enum verdict *ret)
 {
 	bool threads_add_up = d->n_threads == 0 || counts_equal(&d->header, &d->header_threads);
-	bool last_has_threads = d->n_lines == 0 || d->lines[d->n_lines - 1].thread != STAR;
-	if (d->header_threads.objects + d->header_threads.accum_objects > 0 && !last_has_threads) {
+	if (d->header_threads.objects + d->header_threads.accum_objects > 0 && d->last_alone) {
 		/* The thread lines of the last stack are missing. */
 		*ret = VERDICT_CUT;
 		return true;

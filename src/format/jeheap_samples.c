@@ -26,11 +26,12 @@ struct share {
 	uint32_t item;
 };
 
-struct adder {
+struct unsampler {
 	struct dump *d;
 	bool raw;
-	uint32_t source;
 	size_t columns;
+	dump_emit *emit;
+	void *context;
 	/*
 	 * Lines with equal counts are common, and so are equal label sets: both are looked up
 	 * before being made.
@@ -49,34 +50,34 @@ struct amounts {
 	struct scaled accum, inuse;
 };
 
-static struct scaled scale(struct adder *a, uint64_t objects, uint64_t bytes)
+static struct scaled scale(struct unsampler *u, uint64_t objects, uint64_t bytes)
 {
 	if (objects == 0)
 		return (struct scaled){ 0 };
 	size_t i = hash_mix(objects, bytes) >> (64 - SCALED_BITS);
-	if (a->scaled[i].used && a->scaled[i].objects == objects && a->scaled[i].bytes == bytes)
-		return a->scaled[i].scaled;
+	if (u->scaled[i].used && u->scaled[i].objects == objects && u->scaled[i].bytes == bytes)
+		return u->scaled[i].scaled;
 	struct scaled s;
-	double rate = a->d->rate;
-	s.block_size = estimate_block_size(objects, bytes, rate, !a->raw, &s.objects, &s.bytes);
+	double rate = u->d->rate;
+	s.block_size = estimate_block_size(objects, bytes, rate, !u->raw, &s.objects, &s.bytes);
 	if (!s.block_size) {
 		double k = estimate_scale((double)objects, (double)bytes, rate);
 		s.objects = (double)objects * k;
 		s.bytes = (double)bytes * k;
 	}
-	a->scaled[i].objects = objects;
-	a->scaled[i].bytes = bytes;
-	a->scaled[i].scaled = s;
-	a->scaled[i].used = true;
+	u->scaled[i].objects = objects;
+	u->scaled[i].bytes = bytes;
+	u->scaled[i].scaled = s;
+	u->scaled[i].used = true;
 	return s;
 }
 
-static struct amounts amounts_of(struct adder *a, size_t line)
+static struct amounts amounts_of(struct unsampler *u, size_t line)
 {
-	struct counts c = dump_line(a->d, line);
+	struct counts c = dump_line(u->d, line);
 	return (struct amounts){
-		.accum = scale(a, c.accum_objects, c.accum_bytes),
-		.inuse = scale(a, c.objects, c.bytes),
+		.accum = scale(u, c.accum_objects, c.accum_bytes),
+		.inuse = scale(u, c.objects, c.bytes),
 	};
 }
 
@@ -88,47 +89,45 @@ static uint64_t block_size_of(const struct amounts *m)
 	return m->inuse.objects > 0 ? m->inuse.block_size : m->accum.block_size;
 }
 
-static double column(const struct adder *a, const struct amounts *m, size_t i)
+static double column(const struct unsampler *u, const struct amounts *m, size_t i)
 {
 	const double all[] = { m->accum.objects, m->accum.bytes, m->inuse.objects, m->inuse.bytes };
-	return all[i + 4 - a->columns];
+	return all[i + 4 - u->columns];
 }
 
-static uint32_t labels_of(struct adder *a, uint32_t thread, uint64_t block_size)
+uint32_t unsampler_labels(struct unsampler *u, const struct dump_sample *sample)
 {
-	uint32_t label = thread == STAR ? 0 : a->d->threads[thread].label;
-	size_t i = hash_mix(label, block_size) >> (64 - LABELS_BITS);
-	if (a->labels[i].used && a->labels[i].thread == label && a->labels[i].block_size == block_size)
-		return a->labels[i].labels;
-	uint32_t labels = profile_intern_heap_labels(a->d->profile, label, block_size);
-	a->labels[i].thread = label;
-	a->labels[i].block_size = block_size;
-	a->labels[i].labels = labels;
-	a->labels[i].used = true;
+	uint32_t label = sample->thread == STAR ? 0 : u->d->threads[sample->thread].label;
+	size_t i = hash_mix(label, sample->block_size) >> (64 - LABELS_BITS);
+	if (u->labels[i].used && u->labels[i].thread == label && u->labels[i].block_size == sample->block_size)
+		return u->labels[i].labels;
+	uint32_t labels = profile_intern_heap_labels(u->d->profile, label, sample->block_size);
+	u->labels[i].thread = label;
+	u->labels[i].block_size = sample->block_size;
+	u->labels[i].labels = labels;
+	u->labels[i].used = true;
 	return labels;
 }
 
-static void add_sample(struct adder *a, uint32_t stack, uint32_t thread, uint64_t block_size,
-                       const int64_t *values)
+static int add_sample(struct unsampler *u, const struct dump_sample *sample, struct error *err)
 {
 	int64_t any = 0;
-	for (size_t i = 0; i < a->columns; i++)
-		any |= values[i];
-	if (any)
-		profile_add_sample(a->d->profile, stack, labels_of(a, thread, block_size), a->source, values);
+	for (size_t i = 0; i < u->columns; i++)
+		any |= sample->values[i];
+	return any ? u->emit(u->context, sample, err) : E_OK;
 }
 
 /* One sample from one line's own counts. */
-static void add_line(struct adder *a, size_t line)
+static int add_line(struct unsampler *u, size_t line, struct error *err)
 {
-	const struct count_line *l = &a->d->lines[line];
-	struct amounts m = amounts_of(a, line);
+	const struct count_line *l = &u->d->lines[line];
+	struct amounts m = amounts_of(u, line);
 	int64_t values[4] = { 0 };
-	for (size_t i = 0; i < a->columns; i++)
-		values[i] = llround(column(a, &m, i));
-	a->d->total_bytes += m.inuse.bytes;
-	a->d->mixed_lines += m.inuse.objects > 0 && !m.inuse.block_size;
-	add_sample(a, l->stack, l->thread & ~ALONE, block_size_of(&m), values);
+	for (size_t i = 0; i < u->columns; i++)
+		values[i] = llround(column(u, &m, i));
+	u->d->total_bytes += m.inuse.bytes;
+	u->d->mixed_lines += m.inuse.objects > 0 && !m.inuse.block_size;
+	return add_sample(u, &(struct dump_sample){ l->stack, l->thread & ~ALONE, block_size_of(&m), values }, err);
 }
 
 static int by_rest(const void *x, const void *y)
@@ -168,107 +167,107 @@ static bool share_out(struct share *shares, size_t n, int64_t total)
 	return true;
 }
 
-static bool shares_reserve(struct adder *a, size_t n)
+static bool shares_reserve(struct unsampler *u, size_t n)
 {
-	size_t limit = a->d->limit_bytes;
-	return memory_grow((void **)&a->shares, &a->shares_capacity, n, sizeof(*a->shares),
-	                   limit / sizeof(*a->shares)) &&
-	       memory_grow((void **)&a->values, &a->values_capacity, n * a->columns, sizeof(*a->values),
-	                   limit / sizeof(*a->values));
+	size_t limit = u->d->limit_bytes;
+	return memory_grow((void **)&u->shares, &u->shares_capacity, n, sizeof(*u->shares),
+	                   limit / sizeof(*u->shares)) &&
+	       memory_grow((void **)&u->values, &u->values_capacity, n * u->columns, sizeof(*u->values),
+	                   limit / sizeof(*u->values));
 }
 
 /* The t* line's amount, shared out over its n thread lines behind it. */
-static int add_shared(struct adder *a, size_t star, size_t n, struct error *err)
+static int add_shared(struct unsampler *u, size_t star, size_t n, struct error *err)
 {
-	struct dump *d = a->d;
-	struct amounts whole = amounts_of(a, star);
+	struct dump *d = u->d;
+	struct amounts whole = amounts_of(u, star);
 	int64_t unshared[4] = { 0 };
-	if (!shares_reserve(a, n))
+	if (!shares_reserve(u, n))
 		return error_nomem(err, "the threads of a stack");
-	for (size_t c = 0; c < a->columns; c++) {
-		int64_t total = llround(column(a, &whole, c));
+	for (size_t c = 0; c < u->columns; c++) {
+		int64_t total = llround(column(u, &whole, c));
 		for (size_t i = 0; i < n; i++) {
-			struct amounts m = amounts_of(a, star + 1 + i);
-			a->shares[i] = (struct share){ .weight = column(a, &m, c), .item = (uint32_t)i };
+			struct amounts m = amounts_of(u, star + 1 + i);
+			u->shares[i] = (struct share){ .weight = column(u, &m, c), .item = (uint32_t)i };
 		}
-		if (!share_out(a->shares, n, total))
+		if (!share_out(u->shares, n, total))
 			unshared[c] = total;
 		for (size_t i = 0; i < n; i++)
-			a->values[a->shares[i].item * a->columns + c] = a->shares[i].value;
+			u->values[u->shares[i].item * u->columns + c] = u->shares[i].value;
 	}
 	d->total_bytes += whole.inuse.bytes;
 	d->mixed_lines += whole.inuse.objects > 0 && !whole.inuse.block_size;
+	struct dump_sample sample = { .stack = d->lines[star].stack };
 	uint64_t block_size = block_size_of(&whole);
-	for (size_t i = 0; i < n; i++) {
-		const struct count_line *l = &d->lines[star + 1 + i];
-		struct amounts m = amounts_of(a, star + 1 + i);
-		add_sample(a, l->stack, l->thread, block_size ? block_size : block_size_of(&m),
-		           a->values + i * a->columns);
+	int rc = E_OK;
+	for (size_t i = 0; i < n && rc == E_OK; i++) {
+		struct amounts m = amounts_of(u, star + 1 + i);
+		sample.thread = d->lines[star + 1 + i].thread;
+		sample.block_size = block_size ? block_size : block_size_of(&m);
+		sample.values = u->values + i * u->columns;
+		rc = add_sample(u, &sample, err);
 	}
-	add_sample(a, d->lines[star].stack, STAR, block_size, unshared);
-	return E_OK;
+	sample.thread = STAR;
+	sample.block_size = block_size;
+	sample.values = unshared;
+	return rc ? rc : add_sample(u, &sample, err);
 }
 
-static int add_stacks(struct adder *a, struct error *err)
+int unsampler_add(struct unsampler *u, size_t first, size_t *ret_n, struct error *err)
 {
-	const struct dump *d = a->d;
+	const struct dump *d = u->d;
+	size_t n = 1;
+	if (d->lines[first].thread == STAR)
+		while (first + n < d->n_lines && d->lines[first + n].thread < STAR)
+			n++;
+	*ret_n = n;
+	if (n == 1)
+		return add_line(u, first, err);
+	if (!u->raw)
+		return add_shared(u, first, n - 1, err);
 	int rc = E_OK;
-	for (size_t i = 0; i < d->n_lines && rc == E_OK;) {
-		size_t n = 1;
-		if (d->lines[i].thread == STAR)
-			while (i + n < d->n_lines && d->lines[i + n].thread < STAR)
-				n++;
-		if (n == 1)
-			add_line(a, i);
-		else if (a->raw)
-			for (size_t thread = 1; thread < n; thread++)
-				add_line(a, i + thread);
-		else
-			rc = add_shared(a, i, n - 1, err);
-		i += n;
-	}
+	for (size_t thread = 1; thread < n && rc == E_OK; thread++)
+		rc = add_line(u, first + thread, err);
 	return rc;
 }
 
-/* The header line's estimate; raw counts of mixed sizes give none. */
-static void add_source(struct adder *a)
+void unsampler_scale(struct unsampler *u, uint64_t objects, uint64_t bytes, double *ret_objects, double *ret_bytes)
 {
-	struct dump *d = a->d;
-	struct source s = {
-		.name = profile_cstring(d->profile, d->name),
-		.rate = d->rate,
-		.process = profile_process_identity(d->profile),
-		.raw_counts = a->raw,
-		.header_objects = -1,
-		.header_bytes = -1,
-	};
-	if (!a->raw) {
-		struct scaled h = scale(a, d->header.objects, d->header.bytes);
-		s.header_objects = h.objects;
-		s.header_bytes = h.bytes;
-	}
-	a->source = profile_add_source(d->profile, &s);
+	struct scaled s = scale(u, objects, bytes);
+	*ret_objects = s.objects;
+	*ret_bytes = s.bytes;
 }
 
-int jeheap_add_samples(struct dump *d, bool raw, struct error *err)
+void unsampler_free(struct unsampler *u)
+{
+	if (!u)
+		return;
+	free(u->scaled);
+	free(u->labels);
+	free(u->shares);
+	free(u->values);
+	free(u);
+}
+
+struct unsampler *unsampler_new(struct dump *d, bool raw, bool with_accum, dump_emit *emit, void *context)
+{
+	struct unsampler *u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	*u = (struct unsampler){ .d = d, .raw = raw, .columns = with_accum ? 4 : 2, .emit = emit, .context = context };
+	u->scaled = calloc((size_t)1 << SCALED_BITS, sizeof(*u->scaled));
+	u->labels = calloc((size_t)1 << LABELS_BITS, sizeof(*u->labels));
+	if (u->scaled && u->labels)
+		return u;
+	unsampler_free(u);
+	return NULL;
+}
+
+void dump_add_types(struct dump *d, bool with_accum)
 {
 	struct profile *p = d->profile;
-	bool with_accum = d->n_accum > 0 || d->header.accum_objects > 0 || d->header.accum_bytes > 0;
-	struct adder a = { .d = d, .raw = raw, .columns = with_accum ? 4 : 2 };
-	a.scaled = calloc((size_t)1 << SCALED_BITS, sizeof(*a.scaled));
-	a.labels = calloc((size_t)1 << LABELS_BITS, sizeof(*a.labels));
-	int rc = a.scaled && a.labels ? E_OK : error_nomem(err, "the samples");
-	if (rc == E_OK) {
-		profile_add_heap_types(p, with_accum);
-		p->period_type = profile_cstring(p, "space");
-		p->period_unit = profile_cstring(p, "bytes");
-		p->period = (int64_t)d->rate;
-		add_source(&a);
-		rc = add_stacks(&a, err);
-	}
-	free(a.scaled);
-	free(a.labels);
-	free(a.shares);
-	free(a.values);
-	return rc;
+	profile_add_heap_types(p, with_accum);
+	p->period_type = profile_cstring(p, "space");
+	p->period_unit = profile_cstring(p, "bytes");
+	p->period = (int64_t)d->rate;
 }
