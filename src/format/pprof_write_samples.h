@@ -5,18 +5,7 @@
 #ifndef FORMAT_PPROF_WRITE_SAMPLES_H
 #define FORMAT_PPROF_WRITE_SAMPLES_H
 
-#include "format/format.h"
-
-/* A varint, ready to be copied: all of bytes, of which n count. */
-struct wire_id {
-	uint8_t bytes[7], n;
-};
-
-/* Where the labels of a set stand in label_bytes. */
-struct wire_labels {
-	size_t first, n;
-	bool known;
-};
+#include "format/pprof_encode.h"
 
 struct sample_encoder {
 	const struct profile *p;
