@@ -9,15 +9,6 @@
 
 #include <stdlib.h>
 
-const struct read_limits read_limits_default = {
-	.input_bytes = (size_t)4 << 30,
-	.profile_bytes = (size_t)8 << 30,
-	.depth = PROFILE_MAX_DEPTH,
-	.gzip_ratio = 200,
-	.gzip_ratio_from = (size_t)64 << 20,
-	.partial = false,
-};
-
 #define HEAD_BYTES ((size_t)64 << 10)
 #define HEAD_INFLATED ((size_t)4 << 10)
 #define FIELD_NUMBER_MAX ((1u << 29) - 1)      /* protobuf's */

@@ -74,6 +74,52 @@ int pprof_write(const struct profile *p, const struct pprof_write_options *o, st
 int folded_read(struct stream *in, const struct read_limits *limits, struct read_report *report,
                 struct profile **ret, struct error *err);
 
+/* --- heap_v2 becomes pprof while it is read: for the agent, which must not hold a profile (jeheap_stream.c) --- */
+
+/* Takes the gzipped bytes as they come. What it returns besides E_OK ends the whole, with its err. */
+typedef int pprof_sink(void *context, const void *bytes, size_t n, struct error *err);
+
+enum jeheap_counts {
+	/* What the header tells: raw when its threads, of different mean sizes, add up to the t* line. E_UNSUPPORTED when the
+	   stacks show something else, as a single thread's raw counts can. */
+	JEHEAP_COUNTS_BY_HEADER,
+	JEHEAP_COUNTS_RAW,              /* jemalloc before 5.3, or its opt.prof_unbias is false */
+	JEHEAP_COUNTS_UNBIASED,
+};
+
+struct jeheap_base;
+
+struct jeheap_stream_options {
+	enum jeheap_counts counts;
+	int64_t time_nanos, duration_nanos;
+	const char *comment;            /* NULL: none */
+	const char *default_type;       /* "alloc_space"; NULL, or one that the dump does not have: inuse_space */
+	/* The build id of the file that is mapped at start: how many bytes (at most 64; 0: unknown), and where. NULL: none. */
+	size_t (*build_id)(void *context, const char *path, uint64_t start, const uint8_t **ret_bytes);
+	void *build_id_context;
+	struct jeheap_base *base;       /* NULL, or what is taken off, which uses it up: see below */
+};
+
+/*
+ * Says what jeheap_read and pprof_write would, but for names: no functions, also none made up, so that pprof looks for them in
+ * the files or at /debug/pprof/symbol; every frame that the dump has; locations by first appearance. Needs memory for
+ * the distinct addresses, not for the stacks. in is read to its end, as it grows. Damage is always an error, limits->partial or
+ * not, and then what the sink got has no end: it is never a whole gzip file. Besides what jeheap_read refuses, a dump that
+ * ends without an empty line behind its stacks (E_TRUNCATED) unless its counts add up, and E_UNSUPPORTED for what
+ * only its end could tell: see jeheap_counts, and accumulated counts that the header has not.
+ */
+int jeheap_to_pprof(struct stream *in, const struct read_limits *limits, const struct jeheap_stream_options *o,
+                    pprof_sink *sink, void *context, struct error *err);
+
+/*
+ * What an earlier dump of the same process counts, some 40 bytes a stack. With it as base, samples are what has been allocated
+ * since and is still live: for each stack and thread the amount now less that of the base, of each type, not below
+ * zero; a block size is kept where both agree on it. A stack is known by a 64-bit hash of its addresses.
+ */
+int jeheap_base_read(struct stream *in, const struct read_limits *limits, enum jeheap_counts counts,
+                     struct jeheap_base **ret, struct error *err);
+void jeheap_base_free(struct jeheap_base *b);
+
 /* --- text written from a view; deterministic, equal stacks merged --- */
 
 int folded_write(struct view *v, struct buf *out, struct error *err);      /* a diff: two numbers, base and now */

@@ -24,6 +24,8 @@ static bool counts_zero(const struct counts *c)
 	return (c->objects | c->bytes | c->accum_objects | c->accum_bytes) == 0;
 }
 
+#define SIZES_DIFFER 1.02       /* of two means, when their blocks are surely not of one size */
+
 /* --- raw or bent ---------------------------------------------------------- */
 
 /* Threads of the header with any count. */
@@ -45,10 +47,32 @@ bool jeheap_is_raw(const struct dump *d)
 	 * Different sizes added up: bent counts could not. A cut dump proves that only by its
 	 * threads.
 	 */
-	if (d->greatest_mean > d->least_mean * 1.02 && (!d->cut || busy_threads(d) > 1))
+	if (d->greatest_mean > d->least_mean * SIZES_DIFFER && (!d->cut || busy_threads(d) > 1))
 		return true;
 	/* One size, or one line: bent counts of it would be known as such. */
 	return d->eights && !estimate_block_size(d->header.objects, d->header.bytes, d->rate, true, NULL, NULL);
+}
+
+static void note_mean(uint64_t objects, uint64_t bytes, double *least, double *greatest)
+{
+	if (objects == 0 || bytes == 0)
+		return;
+	double mean = (double)bytes / (double)objects;
+	*least = *least == 0 ? mean : fmin(*least, mean);
+	*greatest = fmax(*greatest, mean);
+}
+
+bool jeheap_header_is_raw(const struct dump *d)
+{
+	double least = 0, greatest = 0, accum_least = 0, accum_greatest = 0;
+	if (d->rate <= 1 || !counts_equal(&d->header, &d->header_threads))
+		return false;
+	for (size_t i = 0; i < d->n_threads; i++) {
+		const struct counts *c = &d->threads[i].header;
+		note_mean(c->objects, c->bytes, &least, &greatest);
+		note_mean(c->accum_objects, c->accum_bytes, &accum_least, &accum_greatest);
+	}
+	return greatest > least * SIZES_DIFFER || accum_greatest > accum_least * SIZES_DIFFER;
 }
 
 /* --- whole or cut --------------------------------------------------------- */
@@ -234,7 +258,11 @@ static int check_spans(struct dump *d, struct read_report *report, enum verdict 
 static int check_stacks(struct dump *d, struct read_report *report, struct error *err)
 {
 	enum verdict verdict;
-	int rc = judge_raw(d, &verdict) ? E_OK : check_spans(d, report, &verdict, err);
+	bool settled = judge_raw(d, &verdict);
+	if (!settled && d->n_lines == 0 && d->n_stacks > 0)     /* the sink has taken them */
+		return error_set(err, E_TRUNCATED,
+		    "%s: the dump has no MAPPED_LIBRARIES, so its end may be missing", d->name);
+	int rc = settled ? E_OK : check_spans(d, report, &verdict, err);
 	if (rc == E_OK && verdict == VERDICT_CUT)
 		rc = error_set(err, E_TRUNCATED,
 		    "%s: the dump's end is missing: its stacks come to less than its header counts",
