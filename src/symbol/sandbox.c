@@ -1,0 +1,328 @@
+/*
+ * Three walls, each of which would nearly do. Landlock knows paths and no calls, seccomp knows calls and no paths, the limits
+ * know neither and stop what computes or grows forever. The numbers of Landlock are written out here, since the headers
+ * of Debian 12 know only its first years; the kernel is asked for its ABI and given the bits that this one understands.
+ *
+ * The filter is a list: load the call's number, compare, answer. Calls that are allowed in some forms only are followed
+ * by a test of the argument that makes the difference.
+ */
+#include "symbol/sandbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* --- limits --- */
+
+static bool lower(int resource, rlim_t to)
+{
+	struct rlimit now;
+	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
+		return false;
+	struct rlimit wanted = { to < now.rlim_cur ? to : now.rlim_cur, to < now.rlim_max ? to : now.rlim_max };
+	if (resource == RLIMIT_NOFILE && now.rlim_cur < to)
+		wanted.rlim_cur = wanted.rlim_max;
+	return setrlimit((__rlimit_resource_t)resource, &wanted) == 0;
+}
+
+bool sandbox_limits(uint64_t address_space_bytes)
+{
+	bool done = lower(RLIMIT_CPU, SANDBOX_CPU_SECONDS) && lower(RLIMIT_NOFILE, SANDBOX_DESCRIPTORS) && lower(RLIMIT_CORE, 0);
+#ifdef SANITIZED
+	/* A sanitizer's shadow alone is terabytes of addresses. */
+	(void)address_space_bytes;
+	return done;
+#else
+	return lower(RLIMIT_AS, address_space_bytes ? address_space_bytes : SANDBOX_ADDRESS_SPACE) && done;
+#endif
+}
+
+bool sandbox_no_privileges(void)
+{
+	bool done = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && done;
+}
+
+/* --- Landlock --- */
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule 445
+#define SYS_landlock_restrict_self 446
+#endif
+
+#define LANDLOCK_VERSION 1              /* flag of landlock_create_ruleset */
+#define LANDLOCK_PATH_BENEATH 1         /* type of rule */
+#define LANDLOCK_READ_FILE (1u << 2)
+#define LANDLOCK_READ_DIR (1u << 3)
+
+/* struct landlock_ruleset_attr as of ABI 6; older kernels are given a shorter one. */
+struct ruleset {
+	uint64_t files, network, scopes;
+};
+
+struct path_beneath {
+	uint64_t allowed;
+	int32_t fd;
+} __attribute__((packed));
+
+/* Every right that an ABI knows about: all of them are taken. */
+static uint64_t all_file_rights(int abi)
+{
+	static const int n_rights[] = { 0, 13, 14, 15, 15, 16 };
+	int last = (int)(sizeof n_rights / sizeof *n_rights) - 1;
+	return ((uint64_t)1 << n_rights[abi < last ? abi : last]) - 1;
+}
+
+static bool may_be_read(const char *name)
+{
+	static const char *const not[] = { ".", "..", "proc", "sys", "dev" };
+	for (size_t i = 0; i < sizeof not / sizeof *not; i++)
+		if (strcmp(name, not[i]) == 0)
+			return false;
+	return true;
+}
+
+/* A file takes only the rights that files have. Links are not followed: what they lead to has its own top, or none. */
+static bool allow_reading(int ruleset, int parent, const char *name)
+{
+	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	struct path_beneath rule = { LANDLOCK_READ_FILE | LANDLOCK_READ_DIR, fd };
+	long rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0);
+	if (rc < 0 && errno == EINVAL) {
+		rule.allowed = LANDLOCK_READ_FILE;
+		rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0);
+	}
+	close(fd);
+	return rc == 0;
+}
+
+/* False when nothing at all could be allowed: rather no Landlock than a symbolizer that can't read. */
+static bool allow_reading_top(int ruleset)
+{
+	DIR *top = opendir("/");
+	size_t n = 0;
+	for (const struct dirent *e; top && (e = readdir(top));)
+		n += may_be_read(e->d_name) && allow_reading(ruleset, dirfd(top), e->d_name);
+	if (top)
+		closedir(top);
+	return n > 0;
+}
+
+int sandbox_landlock(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, LANDLOCK_VERSION);
+	if (abi < 1)
+		return 0;
+	struct ruleset attributes = { all_file_rights((int)abi), abi >= 4 ? 3 : 0, abi >= 6 ? 3 : 0 };
+	size_t size = abi >= 6 ? sizeof attributes : abi >= 4 ? offsetof(struct ruleset, scopes)
+	                                                      : offsetof(struct ruleset, network);
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
+	if (ruleset < 0)
+		return 0;
+	bool done = allow_reading_top(ruleset) && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+	close(ruleset);
+	return done ? (int)abi : 0;
+}
+
+/* --- seccomp --- */
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef ARCHITECTURE
+
+#define KILL SECCOMP_RET_KILL_PROCESS
+#define REFUSE (SECCOMP_RET_ERRNO | EPERM)
+
+static const int allowed[] = {
+	/* files that are there */
+	SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_writev, SYS_close, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_statx,
+	SYS_getdents64, SYS_readlinkat, SYS_faccessat, SYS_faccessat2, SYS_getcwd, SYS_fadvise64,
+#ifdef SYS_stat
+	SYS_stat, SYS_lstat, SYS_access, SYS_readlink,
+#endif
+	/* memory; mmap and mprotect are below */
+	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise,
+	/* threads; clone is below */
+	SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_sched_yield, SYS_sched_getaffinity, SYS_membarrier, SYS_gettid, SYS_getpid,
+	SYS_exit,
+	/* signals that come */
+	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall,
+	/* time, chance, and who one is */
+	SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_getrandom, SYS_uname,
+	SYS_sysinfo, SYS_getrusage, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getppid,
+	SYS_exit_group,
+};
+
+/* Nothing we link with ever calls these: who does is no longer our program. */
+static const int deadly[] = {
+	SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_socket, SYS_socketpair, SYS_connect,
+	SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_sendmsg, SYS_recvfrom, SYS_recvmsg, SYS_bpf,
+	SYS_perf_event_open, SYS_userfaultfd, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns,
+	SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_keyctl, SYS_add_key, SYS_request_key,
+	SYS_open_by_handle_at, 425 /* io_uring_setup */, 438 /* pidfd_getfd */, 424 /* pidfd_send_signal */,
+};
+
+#define FILTER_MAX 512
+
+struct program {
+	struct sock_filter code[FILTER_MAX];
+	unsigned short n;
+};
+
+static void add(struct program *p, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false)
+{
+	if (p->n < FILTER_MAX)
+		p->code[p->n++] = (struct sock_filter){ code, if_true, if_false, k };
+}
+
+static void load(struct program *p, size_t offset)
+{
+	add(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static void answer(struct program *p, uint32_t what)
+{
+	add(p, BPF_RET | BPF_K, what, 0, 0);
+}
+
+static void answer_call(struct program *p, int call, uint32_t what)
+{
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
+	answer(p, what);
+}
+
+/* The half of an argument that flags and small numbers are in; both architectures are little-endian. */
+static size_t argument_offset(unsigned argument)
+{
+	return offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t);
+}
+
+/* The call is allowed when argument & mask is wanted; the call's number is in the accumulator before. */
+static void allow_when(struct program *p, int call, unsigned argument, uint32_t mask, uint32_t wanted)
+{
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 5);
+	load(p, argument_offset(argument));
+	add(p, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, wanted, 0, 1);
+	answer(p, SECCOMP_RET_ALLOW);
+	answer(p, REFUSE);
+}
+
+/* The same for one of some values. */
+static void allow_one_of(struct program *p, int call, unsigned argument, const uint32_t *values, uint8_t n)
+{
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, (uint8_t)(2 * n + 2));
+	load(p, argument_offset(argument));
+	for (uint8_t i = 0; i < n; i++) {
+		add(p, BPF_JMP | BPF_JEQ | BPF_K, values[i], 0, 1);
+		answer(p, SECCOMP_RET_ALLOW);
+	}
+	answer(p, REFUSE);
+}
+
+#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+
+static void build(struct program *p)
+{
+	static const uint32_t terminal[] = { TCGETS, 0x802c542a /* TCGETS2 */, TIOCGWINSZ };
+	static const uint32_t descriptor[] = { F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC };
+	load(p, offsetof(struct seccomp_data, arch));
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+	answer(p, KILL);
+	load(p, offsetof(struct seccomp_data, nr));
+#ifdef __x86_64__
+	/* The numbers of x32. */
+	add(p, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
+	answer(p, KILL);
+#endif
+	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+		answer_call(p, allowed[i], SECCOMP_RET_ALLOW);
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+		answer_call(p, deadly[i], KILL);
+	allow_when(p, SYS_openat, 2, WRITES, O_RDONLY);
+#ifdef SYS_open
+	allow_when(p, SYS_open, 1, WRITES, O_RDONLY);
+#endif
+	allow_when(p, SYS_mmap, 2, PROT_EXEC, 0);
+	allow_when(p, SYS_mprotect, 2, PROT_EXEC, 0);
+	allow_when(p, SYS_clone, 0, CLONE_THREAD, CLONE_THREAD);
+	/* Its flags lie in memory, where no filter can see them; the C library then takes clone. */
+	answer_call(p, 435 /* clone3 */, SECCOMP_RET_ERRNO | ENOSYS);
+	/* To itself: raise() and abort(). */
+	allow_when(p, SYS_tgkill, 0, UINT32_MAX, (uint32_t)getpid());
+	/* Only of itself, and limits can't be raised. */
+	allow_when(p, SYS_prlimit64, 0, UINT32_MAX, 0);
+	allow_one_of(p, SYS_ioctl, 1, terminal, sizeof terminal / sizeof *terminal);
+	allow_one_of(p, SYS_fcntl, 1, descriptor, sizeof descriptor / sizeof *descriptor);
+	answer(p, REFUSE);
+}
+
+bool sandbox_filter(void)
+{
+	struct program p = { .n = 0 };
+	build(&p);
+	struct sock_fprog whole = { p.n, p.code };
+	return p.n < FILTER_MAX && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole, 0, 0) == 0;
+}
+
+#else
+
+bool sandbox_filter(void)
+{
+	return false;
+}
+
+#endif
+
+/* --- all --- */
+
+#ifdef SANITIZED
+/* Its search for leaks at the end needs ptrace. */
+static bool entered;
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return entered;
+}
+#endif
+
+void sandbox_enter(uint64_t address_space_bytes, struct sandbox *ret)
+{
+#ifdef SANITIZED
+	entered = true;
+#endif
+	struct sandbox got = { 0 };
+	got.no_privileges = sandbox_no_privileges();
+	got.landlock = sandbox_landlock();
+	got.limits = sandbox_limits(address_space_bytes);
+	got.filter = sandbox_filter();
+	*ret = got;
+}
