@@ -1,4 +1,4 @@
-/* flame: the call tree as a picture, one SVG that needs nothing else. */
+/* flame: the call tree as a picture, one SVG or HTML file that needs nothing else. */
 #include <string.h>
 #include <unistd.h>
 
@@ -6,7 +6,9 @@
 #include "cli/settings.h"
 #include "cli/show.h"
 
-#define DEFAULT_FILE "heapgauge-flame.svg"
+enum { AS_UNSET = -1, AS_SVG, AS_HTML };
+
+static const char *const default_files[] = { "heapgauge-flame.svg", "heapgauge-flame.html" };
 
 struct flame_settings {
 	struct show_settings show;
@@ -19,7 +21,14 @@ static int render(struct view *v, const void *context, const struct report_style
 {
 	const struct flame_settings *s = context;
 	(void)style;
-	return report_flame_svg(v, &s->own, out, err);
+	return s->format == AS_HTML ? report_flame_html(v, &s->own, out, err) : report_flame_svg(v, &s->own, out, err);
+}
+
+/* What the name of the output asks for, when --to does not. */
+static int format_of(const char *path)
+{
+	size_t n = path ? strlen(path) : 0;
+	return (n > 5 && strcmp(path + n - 5, ".html") == 0) || (n > 4 && strcmp(path + n - 4, ".htm") == 0) ? AS_HTML : AS_SVG;
 }
 
 /* A picture is no use on a terminal: there it goes into a file, whose name is printed. */
@@ -27,21 +36,23 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 {
 	struct flame_settings s = *(const struct flame_settings *)settings;
 	bool into_file = !s.show.text.output && isatty(STDOUT_FILENO);
+	if (s.format == AS_UNSET)
+		s.format = format_of(s.show.text.output);
 	if (into_file)
-		s.show.text.output = DEFAULT_FILE;
+		s.show.text.output = default_files[s.format];
 	int failed = show_profiles(&s.show, operands, n, render, &s, err);
 	if (failed || !into_file)
 		return failed;
 	struct buf text;
 	buf_init(&text, 4096);
-	buf_adds(&text, "wrote " DEFAULT_FILE ": open it in a browser\n");
+	buf_printf(&text, "wrote %s: open it in a browser\n", default_files[s.format]);
 	failed = print_text(&text, err);
 	buf_finish(&text);
 	return failed;
 }
 
 static const struct option_spec own_options[] = {
-	{ "to", 0, false, OPTION_CHOICE, "svg", "the kind of picture (default svg)",
+	{ "to", 0, false, OPTION_CHOICE, "svg|html", "the kind of file (default: what the suffix of -o says, else svg)",
 	  offsetof(struct flame_settings, format) },
 	{ "invert", 0, false, OPTION_ON, NULL, "allocating functions at the root, their callers above",
 	  offsetof(struct flame_settings, own.inverted) },
@@ -50,7 +61,7 @@ static const struct option_spec own_options[] = {
 	{ "width", 0, false, OPTION_NUMBER, "PIXELS", "of the picture (default 1200)",
 	  offsetof(struct flame_settings, own.width) },
 	{ "output", 'o', false, OPTION_TEXT, "FILE",
-	  "write to FILE, whole or not at all (default on a terminal: " DEFAULT_FILE ")",
+	  "write to FILE, whole or not at all (default on a terminal: heapgauge-flame.svg or .html)",
 	  offsetof(struct flame_settings, show.text.output) },
 };
 
@@ -62,14 +73,14 @@ static const struct option_group groups[] = {
 	{ NULL, NULL, 0, 0 },
 };
 
-static const struct flame_settings defaults = { .show = SHOW_DEFAULTS };
+static const struct flame_settings defaults = { .show = SHOW_DEFAULTS, .format = AS_UNSET };
 
 const struct command cmd_flame = {
 	.name = "flame",
 	.operands = "PROFILE…",
-	.summary = "flame graph as a standalone SVG",
+	.summary = "flame graph as a standalone SVG or HTML page",
 	.description =
-	    "Draws the call tree as an SVG that works in any browser, offline: hover for figures, click\n"
+	    "Draws the call tree as an SVG or a page that works in any browser, offline: hover for figures, click\n"
 	    "to zoom, search by regular expression. With --base growth and shrinking are coloured and\n"
 	    "noise is grey.\n",
 	.example = "  heapgauge flame -o heap.svg app.1234.0.f.heap\n"
