@@ -1,8 +1,8 @@
 /*
  * The symbolizer, as a process of its own: the heapgauge program is started with nothing of the host but a profile to read and a place
  * to write to, restricts itself (rlimits, Landlock, seccomp: symbol/sandbox.h), and is gone when it has answered. The host's heap, descriptors,
- * environment and signals play no part: the child is cloned with CLONE_VM and CLONE_VFORK on a stack of ours, all descriptors from 3 on are closed,
- * its environment is empty, and its end raises no SIGCHLD, so that the host's wait() never sees it.
+ * environment and signals play no part: nothing is copied or allocated, all descriptors from 3 on are closed, the environment is
+ * empty, memory that runs out takes this process first, it dies with the host, and its end raises no SIGCHLD and is seen by no wait().
  */
 #ifndef AGENT_CHILD_H
 #define AGENT_CHILD_H
@@ -25,7 +25,8 @@ struct child_request {
 
 /*
  * Runs it to its end. *ret_fd: a memfd with what it wrote, from offset 0, of *ret_n bytes; the caller closes it. Failure carries the last line
- * of its standard error. Allocates nothing. E_UNSUPPORTED: the program can't be started; E_FORMAT: it failed; E_LIMIT: output or time.
+ * of its standard error. Allocates nothing. E_UNSUPPORTED: the program can't be started; E_FORMAT: it failed; E_LIMIT: output or time,
+ * or cancelled. Blocks; any thread, and several at once.
  */
 int child_run(const struct child_request *r, int *ret_fd, uint64_t *ret_n, struct error *err);
 
