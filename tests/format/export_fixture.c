@@ -319,6 +319,8 @@ static int write_format(struct view *v, const char *format, struct buf *out, str
 		o.inverted = true;
 	if (o.inverted || strcmp(format, "flame") == 0)
 		return report_flame_svg(v, &o, out, err);
+	if (strcmp(format, "page") == 0)
+		return report_flame_html(v, &o, out, err);
 	if (strcmp(format, "dot") == 0)
 		return report_dot(v, out, err);
 	if (strcmp(format, "folded") == 0)
