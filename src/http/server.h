@@ -6,8 +6,13 @@
  * handler answers at once, or parks the exchange, and somebody on another thread answers it later. Answers are short texts
  * (copied) or descriptors (sent with sendfile, then closed).
  *
- * When all places are taken the connection that has waited longest without having sent a whole head loses its place: a client that
- * sends its request at once is served however many others hold sockets open.
+ * When all places are taken the connection that has waited longest without having sent a whole request loses its place, then one that
+ * doesn't take its answer: a client that sends its request at once is served however many others hold sockets open. Only parked exchanges
+ * keep their places: handlers see to it that there are fewer of them than places.
+ *
+ * A client that has sent its request and shuts down its half of the connection still gets its answer. Whether it has gone altogether
+ * while its exchange is parked is known at once on a unix socket. TCP can't tell these apart, so a HTTP/1.1 client is sent "100 Continue",
+ * which it has to pass over, and whose arrival at a closed socket brings a reset; a HTTP/1.0 client is noticed by keepalive.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -22,7 +27,7 @@ struct http_limits {                    /* 0: the default */
 	unsigned connections;               /* 64 */
 	size_t head_bytes;                  /* 8 KiB */
 	unsigned head_ms;                   /* for the whole head: 5 s; and again for a body */
-	unsigned idle_ms;                   /* without progress while answering: 30 s */
+	unsigned idle_ms;                   /* without progress (16 KiB, or the end) while answering: 30 s */
 };
 
 #define HTTP_SHORT_MAX ((size_t)4 << 10)    /* bytes of a short answer's body */
@@ -31,13 +36,14 @@ struct http_route {
 	const char *path;                   /* exactly */
 	unsigned methods;                   /* HTTP_GET (HEAD goes with it), HTTP_POST, or both */
 	const char *const *parameters;      /* the query's, NULL-terminated; another one is answered 400. NULL: none */
-	uint64_t body_max;                  /* of a POST; 0: bodyless (a Content-Length above 0 is 413) */
+	bool raw_query;                     /* the handler reads the query itself, whatever it is: parameters don't count */
+	uint64_t body_max;                  /* of a POST; 0: bodyless (a Content-Length above 0 is 413). More than it: 413; no length: 411 */
 	/*
 	 * The head is there, and with body_max 0 that is all. Must not block. Has to answer, or park.
 	 * With a body, it is called when the body is complete; body() got it before.
 	 */
 	void (*handle)(void *context, struct http_exchange *x);
-	/* A piece of a body, in order. May answer early (413, 400): then no more comes. */
+	/* A piece of a body, in order. May answer early (413, 400): then no more comes, and handle is not called. */
 	void (*body)(void *context, struct http_exchange *x, const char *bytes, size_t n);
 };
 
@@ -54,13 +60,15 @@ struct http_settings {
 
 /*
  * listen_text: "unix:/path", "127.0.0.1:6060", "[::1]:0", "localhost:6060". allow_remote: addresses that aren't loopback, which also need
- * a token (E_USAGE with a sentence otherwise). A stale socket file (nobody listens) is replaced, anything else in its place is an error.
- * *a is completed (port, local_socket) and copied.
+ * a token (E_USAGE with a sentence otherwise). The socket file is made for its owner only, its folder (0700), too, when that is what
+ * is missing; a stale one (nobody listens) is replaced, anything else in its place is an error.
+ * *a is copied, and completed (local_socket, remote).
  */
 int http_server_new(const char *listen_text, bool allow_remote, const struct http_access *a,
                     const struct http_settings *s, struct http_server **ret, struct error *err);
 /* Runs until http_server_stop; call it on the thread that shall be the server's. */
 void http_server_run(struct http_server *s);
+/* Exchanges that are under way are dropped; over() is told. */
 void http_server_stop(struct http_server *s);          /* from any thread, and async-signal-safe */
 /* After run has returned (or never began). Removes the socket file. */
 void http_server_free(struct http_server *s);
@@ -70,35 +78,36 @@ void http_server_abandon(struct http_server *s);
 const char *http_server_url(const struct http_server *s);
 
 struct http_counters {
-	uint64_t accepted, evicted, requests, bytes_sent;
-	uint64_t statuses[6];               /* [2]: 2xx, ... */
-	uint64_t timeouts;
+	uint64_t accepted, evicted, timeouts;
+	uint64_t requests;                  /* whole heads */
+	uint64_t bytes_sent;
+	uint64_t statuses[6];               /* whole answers; [2]: 2xx, ... */
 };
 void http_server_counters(struct http_server *s, struct http_counters *ret);   /* from any thread */
 
-/* --- exchanges: these from handlers, and (answers only) from any thread while the exchange is parked --- */
+/* --- exchanges: these from handlers and body(), on the server's thread; of several answers the first one counts --- */
 
 const struct http_request *http_exchange_request(const struct http_exchange *x);
-/* Sixty-four bytes for the handler, zero at the beginning. */
+/* Sixty-four bytes for the handler, aligned for anything, zero at the beginning. */
 void *http_exchange_user(struct http_exchange *x);
 
 /*
  * headers: whole further lines, each ended by CRLF, or NULL. body: up to HTTP_SHORT_MAX bytes, copied. A HEAD gets the head only.
- * Every answer has Content-Length, Connection: close, Cache-Control: no-store, X-Content-Type-Options: nosniff and
+ * What is too long is answered 500. Every answer has Content-Length, Connection: close, Cache-Control: no-store, X-Content-Type-Options: nosniff and
  * a Content-Security-Policy that allows nothing but inline style and script.
  */
 void http_answer(struct http_exchange *x, int status, const char *content_type, const char *headers,
                  const void *body, size_t n);
-/* A sentence as text/plain, with a newline. */
+/* A sentence as text/plain, with a newline; cut at 1,000 bytes. */
 void http_answer_text(struct http_exchange *x, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* n bytes of fd from offset 0; takes fd over and closes it, whatever happens. */
+/* n bytes of fd (a file or memfd) from offset 0; takes fd over and closes it, whatever happens. */
 void http_answer_fd(struct http_exchange *x, int status, const char *content_type, const char *headers,
                     int fd, uint64_t n);
 
 /*
  * The answer comes later, from another thread: with the exchange's ticket and the calls below, which do nothing (and close fd) when the client
- * has gone. gone(): so that work nobody waits for any more can be given up.
+ * has gone. gone(): nobody waits (any more), so work can be given up. The server has to outlive the threads that hold its tickets.
  */
 struct http_ticket {
 	uint32_t place, serial;
