@@ -2,17 +2,19 @@
  * The program whose dumps the benchmark reads: STACKS different stacks of 5 to 64 frames in four threads, every
  * fourth stack in two of them.
  *
- *   program STACKS FIRST_DUMP SECOND_DUMP
+ *   program STACKS FIRST_DUMP SECOND_DUMP [MEASURE ROUNDS]
  *
  * Between the dumps a third of the stacks lose a block and a sixth gain one. Run it with
  * MALLOC_CONF=prof:true,lg_prof_sample:10: blocks are 8-16 KiB, two a stack, so none goes unseen. They are
- * never touched and cost address space only.
+ * never touched and cost address space only. MEASURE is a library whose measure() is called in between (agent_cost.c).
  */
 #include "walk.h"
 
+#include <dlfcn.h>
 #include <jemalloc/jemalloc.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 enum { THREADS = 4, MOST_CALLS = 54 };
@@ -87,12 +89,23 @@ static void dump(const char *path)
 	}
 }
 
+static void measure(const char *library, const char *rounds)
+{
+	void *handle = dlopen(library, RTLD_NOW);
+	void (*function)(int) = handle ? (void (*)(int))dlsym(handle, "measure") : NULL;
+	if (!function) {
+		fprintf(stderr, "program: %s\n", dlerror());
+		exit(1);
+	}
+	function((int)strtol(rounds, NULL, 10));
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
 
-	if (argc != 4 || sscanf(argv[1], "%zu", &stacks) != 1) {
-		fprintf(stderr, "usage: program STACKS FIRST_DUMP SECOND_DUMP\n");
+	if ((argc != 4 && argc != 6) || sscanf(argv[1], "%zu", &stacks) != 1) {
+		fprintf(stderr, "usage: program STACKS FIRST_DUMP SECOND_DUMP [MEASURE ROUNDS]\n");
 		return 2;
 	}
 	blocks = mmap(NULL, stacks * 2 * sizeof *blocks, PROT_READ | PROT_WRITE,
@@ -105,6 +118,8 @@ int main(int argc, char **argv)
 			return 1;
 	pthread_barrier_wait(&barrier);
 	dump(argv[2]);
+	if (argc == 6)
+		measure(argv[4], argv[5]);
 	pthread_barrier_wait(&barrier);
 	pthread_barrier_wait(&barrier);
 	dump(argv[3]);

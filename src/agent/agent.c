@@ -1,0 +1,200 @@
+#include "agent/agent.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/dump.h"
+#include "agent/memory.h"
+#include "agent/threads.h"
+#include "agent/watch.h"
+#include "agent/work.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Under the lock: the one there is. */
+static struct agent *running;
+
+int64_t agent_now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* --- forks ------------------------------------------------------------------ */
+
+/* The child has this thread only. What the agent had open is closed; its address stays the parent's. */
+static void in_child(void)
+{
+	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	struct agent *a = running;
+	lock = fresh;
+	running = NULL;
+	jemalloc_after_fork();
+	dump_after_fork();
+	if (!a)
+		return;
+	work_after_fork(a);
+	if (a->server)
+		http_server_abandon(a->server);
+	if (a->marker >= 0)
+		close(a->marker);
+	a->server = NULL;
+	a->marker = -1;
+	a->server_runs = a->work_runs = false;
+}
+
+static void register_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+void agent_watch_forks(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, register_forks);
+}
+
+/* --- start and end ----------------------------------------------------------- */
+
+static void *server_main(void *agent)
+{
+	struct agent *a = agent;
+	prctl(PR_SET_NAME, "heapgauge-http");
+	http_server_run(a->server);
+	return NULL;
+}
+
+static int listen_there(struct agent *a, struct error *err)
+{
+	const struct agent_options *o = &a->options;
+	struct http_access access = { .token = "" };
+	struct http_settings settings = {
+		.routes = agent_routes, .context = a, .over = agent_exchange_over,
+		.limits = { .connections = AGENT_CONNECTIONS },
+	};
+	if (strcmp(o->listen, "none") == 0)
+		return E_OK;
+	memcpy(access.hosts, o->allow_hosts, sizeof access.hosts);
+	int rc = o->token_file[0] ? http_read_token(o->token_file, access.token, err) : E_OK;
+	return rc ? rc : http_server_new(o->listen, o->allow_remote, &access, &settings, &a->server, err);
+}
+
+/* "heapgauge:http://127.0.0.1:6060": seen from outside as the name of /proc/PID/fd/N. */
+static void leave_marker(struct agent *a)
+{
+	char name[249];
+	if (!a->server)
+		return;
+	snprintf(name, sizeof name, "heapgauge:%s", http_server_url(a->server));
+	a->marker = memfd_create(name, MFD_CLOEXEC);
+}
+
+static void unmap(struct agent *a)
+{
+	if (a->marker >= 0)
+		close(a->marker);
+	http_server_free(a->server);
+	watch_free(a->watch);
+	work_free(a);
+	munmap(a, a->mapped);
+}
+
+static int start_threads(struct agent *a, struct error *err)
+{
+	int rc = dump_start_thread();
+	if (rc == HG_OK)
+		a->work_runs = thread_start(&a->work_thread, work_main, a);
+	if (a->work_runs && a->server)
+		a->server_runs = thread_start(&a->server_thread, server_main, a);
+	if (a->work_runs && (a->server_runs || !a->server))
+		return E_OK;
+	return error_set(err, E_NOMEM, "no thread could be started");
+}
+
+static void end_threads(struct agent *a)
+{
+	if (a->server_runs) {
+		http_server_stop(a->server);
+		pthread_join(a->server_thread, NULL);
+	}
+	if (a->work_runs) {
+		work_stop(a);
+		pthread_join(a->work_thread, NULL);
+	}
+	a->server_runs = a->work_runs = false;
+}
+
+static int code_of(const struct agent_options *o, int rc)
+{
+	if (rc == E_USAGE)
+		return strcmp(o->listen, "none") != 0 && (!o->allow_remote || !o->token_file[0]) ? HG_UNSAFE : HG_INVALID;
+	return rc == E_NOMEM ? HG_NO_MEMORY : HG_IO;
+}
+
+static int build(struct agent *a, struct error *err)
+{
+	int rc = work_new(a);
+	if (rc) {
+		error_set(err, E_NOMEM, "no memory for the agent");
+		return rc;
+	}
+	if (a->options.snapshot_dir[0]) {
+		rc = watch_new(&a->options, &a->watch, err);
+		if (rc)
+			return rc;
+	}
+	rc = listen_there(a, err);
+	if (rc == E_OK) {
+		leave_marker(a);
+		rc = start_threads(a, err);
+	}
+	return rc ? code_of(&a->options, rc) : HG_OK;
+}
+
+int agent_start(const struct agent_options *o, struct agent **ret, struct error *err)
+{
+	agent_watch_forks();
+	pthread_mutex_lock(&lock);
+	int rc = running ? HG_RUNNING : HG_OK;
+	struct agent *a = rc ? MAP_FAILED
+	                     : mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (rc == HG_OK && a == MAP_FAILED)
+		rc = HG_NO_MEMORY;
+	if (rc == HG_OK) {
+		*a = (struct agent){ .options = *o, .marker = -1, .mapped = sizeof *a };
+		jemalloc_find(NULL);
+		rc = build(a, err);
+		if (rc) {
+			end_threads(a);
+			unmap(a);
+		} else {
+			running = *ret = a;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+const char *agent_symbolizer(void)
+{
+	static char configured[PATH_MAX];
+	pthread_mutex_lock(&lock);
+	if (running)
+		memcpy(configured, running->options.symbolizer, sizeof configured);
+	pthread_mutex_unlock(&lock);
+	return configured;
+}
+
+void agent_stop(struct agent *a)
+{
+	pthread_mutex_lock(&lock);
+	/* In a child of the one that started it there is nothing to stop but its memory. */
+	end_threads(a);
+	unmap(a);
+	if (running == a)
+		running = NULL;
+	pthread_mutex_unlock(&lock);
+}

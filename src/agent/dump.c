@@ -1,0 +1,389 @@
+#include "agent/dump.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/memory.h"
+#include "agent/objects.h"
+#include "agent/threads.h"
+#include "base/file.h"
+#include "format/format.h"
+
+#define MEMORY_MAX ((size_t)2 << 30)
+#define FOLLOW_WAIT_NS 2000000          /* between two looks at a text that is being written */
+
+/* --- one at a time -------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+/* Under the lock: */
+static bool held;
+static struct {
+	bool running, stop, wanted, done;
+	pthread_t thread;
+	const struct jemalloc *jemalloc;
+	char path[320];
+	int rc;
+	double ms;
+} dumper;
+
+int dump_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	bool busy = held;
+	held = true;
+	pthread_mutex_unlock(&lock);
+	if (busy)
+		return HG_BUSY;
+	agent_memory_begin(MEMORY_MAX);
+	return HG_OK;
+}
+
+void dump_unlock(void)
+{
+	agent_memory_end();
+	pthread_mutex_lock(&lock);
+	held = false;
+	pthread_mutex_unlock(&lock);
+}
+
+void dump_after_fork(void)
+{
+	pthread_mutex_t fresh_lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t fresh_wake = PTHREAD_COND_INITIALIZER;
+	lock = fresh_lock;
+	wake = fresh_wake;
+	/* The session's thread may have been in the middle of taking memory. */
+	agent_memory_forget();
+	held = false;
+	memset(&dumper, 0, sizeof dumper);
+}
+
+/* --- the thread that calls jemalloc --------------------------------------- */
+
+static double now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void *dump_main(void *unused)
+{
+	(void)unused;
+	prctl(PR_SET_NAME, "heapgauge-dump");
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		while (!dumper.wanted && !dumper.stop)
+			pthread_cond_wait(&wake, &lock);
+		if (dumper.stop)
+			break;
+		dumper.wanted = false;
+		pthread_mutex_unlock(&lock);
+		double begin = now_ms();
+		int rc = jemalloc_dump(dumper.jemalloc, dumper.path);
+		double ms = now_ms() - begin;
+		pthread_mutex_lock(&lock);
+		dumper.rc = rc;
+		dumper.ms = ms;
+		dumper.done = true;
+		pthread_cond_broadcast(&wake);
+	}
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+int dump_start_thread(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!dumper.running)
+		dumper.running = thread_start(&dumper.thread, dump_main, NULL);
+	int rc = dumper.running ? HG_OK : HG_NO_MEMORY;
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+void dump_stop_thread(void)
+{
+	pthread_mutex_lock(&lock);
+	bool running = dumper.running;
+	dumper.stop = true;
+	pthread_cond_broadcast(&wake);
+	pthread_mutex_unlock(&lock);
+	if (running)
+		pthread_join(dumper.thread, NULL);
+	pthread_mutex_lock(&lock);
+	dumper.running = dumper.stop = false;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Where jemalloc can open the descriptor by name. */
+static int name_fd(int fd, char *to, size_t room, struct error *err)
+{
+	snprintf(to, room, "/proc/self/fd/%d", fd);
+	if (access(to, W_OK) == 0)
+		return HG_OK;
+	error_set(err, E_IO, "jemalloc has to open its dump through /proc/self/fd, and that isn't there (%s): mount /proc in this "
+	          "process' namespace", strerror(errno));
+	return HG_IO;
+}
+
+static int begin_dump(const struct jemalloc *j, int fd, struct error *err)
+{
+	char path[sizeof dumper.path];
+	int rc = name_fd(fd, path, sizeof path, err);
+	if (rc == HG_OK)
+		rc = dump_start_thread();
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&lock);
+	memcpy(dumper.path, path, sizeof path);
+	dumper.jemalloc = j;
+	dumper.done = false;
+	dumper.wanted = true;
+	pthread_cond_broadcast(&wake);
+	pthread_mutex_unlock(&lock);
+	return HG_OK;
+}
+
+/* Waits a moment for the dump, or until it is done. */
+static bool dump_is_done(bool wait_for_it)
+{
+	pthread_mutex_lock(&lock);
+	while (wait_for_it && !dumper.done)
+		pthread_cond_wait(&wake, &lock);
+	if (!dumper.done) {
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += FOLLOW_WAIT_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&wake, &lock, &until);
+	}
+	bool done = dumper.done;
+	pthread_mutex_unlock(&lock);
+	return done;
+}
+
+static int finish_dump(double *ret_ms, struct error *err)
+{
+	dump_is_done(true);
+	pthread_mutex_lock(&lock);
+	int rc = dumper.rc;
+	*ret_ms = dumper.ms;
+	pthread_mutex_unlock(&lock);
+	if (rc)
+		error_set(err, E_IO, "jemalloc could not write its dump: %s", jemalloc_advice(rc));
+	return rc;
+}
+
+/* --- texts ---------------------------------------------------------------- */
+
+int dump_open_nameless(const char *folder)
+{
+	if (folder && *folder)
+		return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return memfd_create("heapgauge-dump", MFD_CLOEXEC);
+}
+
+static int open_text(const char *spool_dir, struct error *err)
+{
+	int fd = dump_open_nameless(spool_dir);
+	if (fd < 0)
+		error_set(err, E_IO, "no place for a dump%s%.200s: %s", spool_dir && *spool_dir ? " in " : "",
+		          spool_dir ? spool_dir : "", strerror(errno));
+	return fd;
+}
+
+/* "heap_v2/524288\n  t*: 0: 0 [0: 0]": not one sample, live or gone. */
+static bool is_empty(int fd)
+{
+	char head[128];
+	ssize_t n = pread(fd, head, sizeof head - 1, 0);
+	if (n <= 0)
+		return true;
+	head[n] = '\0';
+	const char *line = strchr(head, '\n');
+	return line && strncmp(line, "\n  t*: 0: 0 [0: 0]", 18) == 0;
+}
+
+/* What the header's line estimates: "  t*: objects: bytes [". */
+static double estimate_header(int fd)
+{
+	char head[160];
+	unsigned long long rate, objects, bytes;
+	ssize_t n = pread(fd, head, sizeof head - 1, 0);
+	head[n > 0 ? n : 0] = '\0';
+	if (sscanf(head, "heap_v2/%llu\n  t*: %llu: %llu", &rate, &objects, &bytes) != 3 || objects == 0)
+		return 0;
+	double mean = (double)bytes / (double)objects;
+	return rate <= 1 ? (double)bytes : (double)bytes / -expm1(-mean / (double)rate);
+}
+
+int dump_text(const struct jemalloc *j, const char *spool_dir, int *ret_fd, uint64_t *ret_n,
+              struct dump_figures *figures, struct error *err)
+{
+	double ms, begin = now_ms();
+	struct stat st;
+	int fd = open_text(spool_dir, err);
+	if (fd < 0)
+		return HG_IO;
+	int rc = begin_dump(j, fd, err);
+	if (rc == HG_OK)
+		rc = finish_dump(&ms, err);
+	if (rc == HG_OK && fstat(fd, &st) < 0)
+		rc = HG_IO;
+	if (rc == HG_OK && !jemalloc_active(j) && is_empty(fd))
+		rc = HG_INACTIVE;
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	if (figures)
+		*figures = (struct dump_figures){ (uint64_t)st.st_size, ms, now_ms() - begin, estimate_header(fd) };
+	*ret_fd = fd;
+	*ret_n = (uint64_t)st.st_size;
+	return HG_OK;
+}
+
+/* --- following a text that is being written -------------------------------- */
+
+struct follower {
+	int fd;
+	off_t at;
+};
+
+static int follow(struct stream *s, void *to, size_t room, size_t *ret_n, struct error *err)
+{
+	struct follower *f = s->context;
+	for (;;) {
+		/* Asked before reading: what was written until it was done is seen by this read. */
+		bool done = dump_is_done(false);
+		ssize_t n = pread(f->fd, to, room, f->at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_set(err, E_IO, "%s: %s", s->name, strerror(errno));
+		/* A line that is only half there would be taken for the end. */
+		if (n > 0 || done) {
+			f->at += n;
+			*ret_n = (size_t)n;
+			return E_OK;
+		}
+	}
+}
+
+static int read_text(struct stream *s, void *to, size_t room, size_t *ret_n, struct error *err)
+{
+	struct follower *f = s->context;
+	ssize_t n;
+	do
+		n = pread(f->fd, to, room, f->at);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return error_set(err, E_IO, "%s: %s", s->name, strerror(errno));
+	f->at += n;
+	*ret_n = (size_t)n;
+	return E_OK;
+}
+
+/* --- profiles ------------------------------------------------------------- */
+
+int dump_to_fd(void *fd, const void *bytes, size_t n, struct error *err)
+{
+	const char *at = bytes;
+	while (n > 0) {
+		ssize_t done = write(*(const int *)fd, at, n);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return error_set(err, E_IO, "cannot write the profile: %s", strerror(errno));
+		at += done;
+		n -= (size_t)done;
+	}
+	return E_OK;
+}
+
+static int64_t wall_nanos(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static struct jeheap_stream_options stream_options(const struct jemalloc *j)
+{
+	return (struct jeheap_stream_options){
+		.counts = j->raw_counts ? JEHEAP_COUNTS_RAW : JEHEAP_COUNTS_UNBIASED,
+		.time_nanos = wall_nanos(),
+		.build_id = objects_build_id,
+	};
+}
+
+static int code_of(int error_code)
+{
+	return error_code == E_OK ? HG_OK : error_code == E_NOMEM || error_code == E_LIMIT ? HG_NO_MEMORY
+	       : error_code == E_IO ? HG_IO : HG_FAILED;
+}
+
+int dump_pprof(const struct jemalloc *j, const struct dump_options *o, dump_sink *sink, void *context,
+               struct dump_figures *figures, struct error *err)
+{
+	double begin = now_ms(), dump_ms = 0;
+	bool active = jemalloc_active(j);
+	struct follower f = { .fd = open_text(o->spool_dir, err) };
+	if (f.fd < 0)
+		return HG_IO;
+	int rc = begin_dump(j, f.fd, err);
+	/* What is not sampling may hold nothing at all, and then there is no profile: that is known at its end. */
+	if (rc == HG_OK && !active) {
+		rc = finish_dump(&dump_ms, err);
+		if (rc == HG_OK && is_empty(f.fd))
+			rc = HG_INACTIVE;
+	}
+	if (rc) {
+		close(f.fd);
+		return rc;
+	}
+	struct stream in = { .fill = active ? follow : read_text, .name = "this process' dump", .context = &f, .fd = -1 };
+	struct jeheap_stream_options so = stream_options(j);
+	so.default_type = o->default_type;
+	int failed = jeheap_to_pprof(&in, &read_limits_default, &so, sink, context, err);
+	stream_close(&in);
+	struct error unheard;
+	rc = finish_dump(&dump_ms, failed ? &unheard : err);
+	if (rc && failed && err)
+		*err = unheard;
+	if (figures)
+		*figures = (struct dump_figures){ (uint64_t)f.at, dump_ms, now_ms() - begin, estimate_header(f.fd) };
+	close(f.fd);
+	return rc ? rc : code_of(failed);
+}
+
+int dump_growth(const struct jemalloc *j, int base_fd, int now_fd, int64_t duration_nanos, dump_sink *sink, void *context,
+                struct error *err)
+{
+	struct jeheap_stream_options o = stream_options(j);
+	struct follower base = { .fd = base_fd }, now = { .fd = now_fd };
+	struct stream in = { .fill = read_text, .name = "this process' first dump", .context = &base, .fd = -1 };
+	int rc = base_fd >= 0 ? jeheap_base_read(&in, &read_limits_default, o.counts, &o.base, err) : E_OK;
+	stream_close(&in);
+	if (rc == E_OK) {
+		o.duration_nanos = duration_nanos;
+		in = (struct stream){ .fill = read_text, .name = "this process' second dump", .context = &now, .fd = -1 };
+		rc = jeheap_to_pprof(&in, &read_limits_default, &o, sink, context, err);
+		stream_close(&in);
+	}
+	jeheap_base_free(o.base);
+	return code_of(rc);
+}

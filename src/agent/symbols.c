@@ -1,0 +1,265 @@
+/*
+ * All addresses at once: sorted, then each file's functions, sorted, are joined with those that lie in it. A file is opened
+ * only when an address lies in it, and stays mapped until the answer is written, which takes its names from there.
+ */
+#include "agent/symbols.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/dump.h"
+#include "agent/memory.h"
+#include "base/buf.h"
+#include "base/elf_image.h"
+#include "base/memory.h"
+
+#define OBJECTS_MAX 4096
+#define OUTPUT_MAX ((size_t)64 << 20)
+#define FUNCTIONS_MAX ((size_t)16 << 20)
+
+struct object {
+	uint64_t base, start, end;      /* what it was loaded at; its lowest and highest address */
+	char path[PATH_MAX];
+	struct elf_image image;
+	bool open, tried;
+};
+
+struct objects {
+	struct object *items;
+	size_t n, capacity;
+	bool failed;
+};
+
+struct function {
+	uint64_t start, bytes;          /* as the file counts */
+	const char *name;
+};
+
+struct query {
+	uint64_t address;
+	uint64_t offset;                /* in its file, as the file counts */
+	const struct object *object;
+	const char *name;
+	uint32_t place;                 /* in the order they came */
+};
+
+/* --- the loaded files ------------------------------------------------------ */
+
+static int add_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct objects *all = context;
+	(void)size;
+	struct object *o = ARRAY_PUSH(all->items, all->n, all->capacity, OBJECTS_MAX);
+	if (!o) {
+		all->failed = true;
+		return 1;
+	}
+	memset(o, 0, sizeof *o);
+	o->base = info->dlpi_addr;
+	o->start = UINT64_MAX;
+	snprintf(o->path, sizeof o->path, "%s", all->n == 1 ? "/proc/self/exe" : info->dlpi_name);
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uint64_t at = o->base + h->p_vaddr;
+		if (h->p_type != PT_LOAD)
+			continue;
+		o->start = at < o->start ? at : o->start;
+		o->end = at + h->p_memsz > o->end ? at + h->p_memsz : o->end;
+	}
+	return 0;
+}
+
+static struct object *object_at(struct objects *all, uint64_t address)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (address >= all->items[i].start && address < all->items[i].end)
+			return &all->items[i];
+	return NULL;
+}
+
+/* What a person calls it. */
+static const char *object_name(const struct object *o, char link[PATH_MAX])
+{
+	const char *path = o->path;
+	if (strcmp(path, "/proc/self/exe") == 0) {
+		ssize_t n = readlink(path, link, PATH_MAX - 1);
+		link[n > 0 ? n : 0] = '\0';
+		path = link;
+	}
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* --- functions of a file --------------------------------------------------- */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+struct functions {
+	struct function *items;
+	size_t n, capacity;
+	uint64_t longest;
+};
+
+static bool add_functions(const struct elf_image *image, bool dynamic, struct functions *to)
+{
+	struct elf_symbols symbols;
+	struct elf_symbol s;
+	if (!elf_symbols_begin(&symbols, image, dynamic))
+		return true;
+	while (elf_symbols_next(&symbols, &s)) {
+		if ((s.type != STT_FUNC && s.type != STT_GNU_IFUNC) || s.section == SHN_UNDEF || s.bytes == 0)
+			continue;
+		struct function *f = ARRAY_PUSH(to->items, to->n, to->capacity, FUNCTIONS_MAX);
+		if (!f)
+			return false;
+		*f = (struct function){ s.value, s.bytes, s.name };
+		to->longest = s.bytes > to->longest ? s.bytes : to->longest;
+	}
+	return true;
+}
+
+/* The innermost one that covers the address. */
+static const char *name_in(const struct functions *f, uint64_t address)
+{
+	size_t low = 0, high = f->n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (f->items[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low-- > 0 && address - f->items[low].start < f->longest)
+		if (address - f->items[low].start < f->items[low].bytes)
+			return f->items[low].name;
+	return NULL;
+}
+
+/* Names queries[0..n), which all lie in one object. */
+static int name_queries(struct object *o, struct query *queries, size_t n, struct error *err)
+{
+	struct functions f = { .items = NULL };
+	if (elf_image_open(&o->image, o->path, NULL))
+		return E_OK;            /* no file: the vdso, or one that is gone */
+	o->open = true;
+	bool fine = add_functions(&o->image, false, &f) && add_functions(&o->image, true, &f);
+	if (!fine)
+		return error_nomem(err, "the functions of a file");
+	qsort(f.items, f.n, sizeof *f.items, by_start);
+	for (size_t i = 0; i < n; i++)
+		queries[i].name = name_in(&f, queries[i].offset);
+	free(f.items);
+	return E_OK;
+}
+
+/* --- an answer -------------------------------------------------------------- */
+
+static int by_object(const void *a, const void *b)
+{
+	const struct query *x = a, *y = b;
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct query *x = a, *y = b;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int name_all(struct objects *all, const uint64_t *addresses, struct query *queries, size_t n, struct error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct object *o = object_at(all, addresses[i]);
+		queries[i] = (struct query){ .address = addresses[i], .object = o, .place = (uint32_t)i,
+			                     .offset = o ? addresses[i] - o->base : 0 };
+	}
+	qsort(queries, n, sizeof *queries, by_object);
+	int rc = E_OK;
+	for (size_t i = 0, end; i < n && rc == E_OK; i = end) {
+		for (end = i + 1; end < n && queries[end].object == queries[i].object; end++) {
+		}
+		if (queries[i].object)
+			rc = name_queries((struct object *)queries[i].object, queries + i, end - i, err);
+	}
+	qsort(queries, n, sizeof *queries, by_place);
+	return rc;
+}
+
+static void write_query(struct buf *out, const struct query *q)
+{
+	char link[PATH_MAX];
+	if (!q->object)
+		return;
+	buf_printf(out, "0x%" PRIx64 "\t", q->address);
+	if (q->name)
+		buf_adds(out, q->name);
+	else
+		buf_printf(out, "%s!0x%" PRIx64, object_name(q->object, link), q->offset);
+	buf_addc(out, '\n');
+}
+
+static int write_answer(const struct query *queries, size_t n, int *ret_fd, uint64_t *ret_n, struct error *err)
+{
+	struct buf out;
+	buf_init(&out, OUTPUT_MAX);
+	for (size_t i = 0; i < n; i++)
+		write_query(&out, &queries[i]);
+	int fd = out.failed ? -1 : dump_open_nameless(NULL);
+	int rc = out.failed ? error_nomem(err, "the names") : fd < 0 ? error_set(err, E_IO, "no place for the answer: %s",
+	         strerror(errno)) : dump_to_fd(&fd, out.data, out.len, err);
+	if (rc == E_OK) {
+		*ret_fd = fd;
+		*ret_n = out.len;
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	buf_finish(&out);
+	return rc;
+}
+
+static int answer(const uint64_t *addresses, size_t n, int *ret_fd, uint64_t *ret_n, struct error *err)
+{
+	struct objects all = { .items = NULL };
+	struct query *queries = malloc((n + 1) * sizeof *queries);
+	dl_iterate_phdr(add_object, &all);
+	int rc = queries && !all.failed ? E_OK : error_nomem(err, "the addresses");
+	if (rc == E_OK)
+		rc = name_all(&all, addresses, queries, n, err);
+	if (rc == E_OK)
+		rc = write_answer(queries, n, ret_fd, ret_n, err);
+	for (size_t i = 0; i < all.n; i++)
+		if (all.items[i].open)
+			elf_image_close(&all.items[i].image);
+	free(queries);
+	free(all.items);
+	return rc;
+}
+
+int symbols_of_addresses(int addresses_fd, uint64_t n, int *ret_fd, uint64_t *ret_n, struct error *err)
+{
+	size_t bytes = (size_t)n * sizeof(uint64_t);
+	void *map = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, addresses_fd, 0) : NULL;
+	if (map == MAP_FAILED) {
+		error_set(err, E_NOMEM, "no memory for %" PRIu64 " addresses", n);
+		return HG_NO_MEMORY;
+	}
+	int rc = answer(map, (size_t)n, ret_fd, ret_n, err);
+	if (map)
+		munmap(map, bytes);
+	return rc == E_OK ? HG_OK : rc == E_NOMEM ? HG_NO_MEMORY : HG_IO;
+}
