@@ -27,7 +27,7 @@ struct attach;
  * a process that is traced already, ...; each with its own sentence that says what to do. E_IO: not permitted (names yama's
  * setting, the capability, the user).
  */
-int attach_open(struct attach **ret, pid_t pid, const struct attach_options *o, struct error *err);
+int attach_open(struct attach **ret, pid_t pid, const struct attach_options *o, struct error *err);    /* o may be NULL */
 void attach_close(struct attach *a);
 
 enum attach_answer { ATTACH_OK, ATTACH_REFUSED };

@@ -439,6 +439,13 @@ static void look_into_files(struct process *p)
 	sort_jemallocs(p);
 }
 
+int process_open_map(struct process *p, pid_t pid, struct error *err)
+{
+	memset(p, 0, sizeof *p);
+	p->pid = pid;
+	return read_maps(p, err);
+}
+
 int process_open(struct process *p, pid_t pid, struct error *err)
 {
 	uint64_t number;

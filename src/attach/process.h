@@ -57,6 +57,8 @@ struct process {
  * /proc. p is safe to close in any case.
  */
 int process_open(struct process *p, pid_t pid, struct error *err);
+/* Only the regions and their paths, as they are now. */
+int process_open_map(struct process *p, pid_t pid, struct error *err);
 void process_close(struct process *p);
 
 /* The path of a region, "" when it has none; as the process sees it, without " (deleted)". */
