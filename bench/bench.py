@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 
+import symbolize_cost
 import synthetic
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -300,7 +301,10 @@ def main():
     lines = ["# heapgauge and its peers", ""] + machine_lines(options, peers) + [""]
     lines += ["Best of several rounds in which all commands of a task took turns, files in the cache; memory is the peak of "
               "the command's largest process. A peer that took more than %d s was stopped." % LIMIT, ""]
-    lines += task_tables(options, peers) + [""] + synthetic_table(options, peers[0]) + [""] + reader_lines(options)
+    lines += task_tables(options, peers) + [""] + synthetic_table(options, peers[0]) + [""] + reader_lines(options) + [""]
+    say("names in a child process and inside of the program")
+    lines += symbolize_cost.table(options.heapgauge, options.work, 10 if options.quick else symbolize_cost.COPIES,
+                                  symbolize_cost.ROUNDS)[0]
     write_results(options, lines)
 
 

@@ -492,8 +492,9 @@ static void own_folder(char *to, size_t room)
 
 void child_find_program(const char *configured, char *to, size_t room)
 {
-	/* bin beside lib, bin beside lib/x86_64-linux-gnu, the build tree's src/cli beside src/agent, the very folder. */
-	static const char *const beside[] = { "/../bin/heapgauge", "/../../bin/heapgauge", "/../cli/heapgauge", "/heapgauge" };
+	/* From lib, lib/x86_64-linux-gnu and lib/x86_64-linux-gnu/heapgauge; the build tree's src/cli beside src/agent; the very folder. */
+	static const char *const beside[] = { "/../bin/heapgauge", "/../../bin/heapgauge", "/../../../bin/heapgauge", "/../cli/heapgauge",
+		                              "/heapgauge" };
 	static const char *const usual[] = { "/usr/local/bin/heapgauge", "/usr/bin/heapgauge" };
 	char folder[PATH_MAX], path[PATH_MAX + 32];
 	if (configured && *configured) {

@@ -602,6 +602,7 @@ static void is_found(void **state)
 	assert_non_null(mkdtemp(folder));
 	finds(folder, "lib", "bin/heapgauge", "bin/heapgauge");
 	finds(folder, "lib/x86_64-linux-gnu", "bin/heapgauge", "bin/heapgauge");
+	finds(folder, "lib/x86_64-linux-gnu/heapgauge", "bin/heapgauge", "bin/heapgauge");
 	finds(folder, "agent", "cli/heapgauge", "cli/heapgauge");
 	finds(folder, "same", "same/heapgauge", "same/heapgauge");
 	finds(folder, "lib", "bin/other", "");
