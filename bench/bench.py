@@ -245,6 +245,9 @@ def reader_lines(options):
         lines.append("- reading %s from memory, one core: %.0f MB/s (%.1f MB, %s samples, %s)" %
                      (what, float(size) / 1e6 / float(best), float(size) / 1e6, format(int(samples), ","),
                       time_text(float(best))))
+    best, size, written = output(readers, "stream", largest + ".heap", "7", preexec_fn=on_one_core).split()
+    lines.append("- heap_v2 to pprof.gz while it is read, one core, as inside a process: %.0f MB/s (%.1f MB to %.1f MB, %s)" %
+                 (float(size) / 1e6 / float(best), float(size) / 1e6, float(written) / 1e6, time_text(float(best))))
     took, size, stacks = output(readers, "model", "1000000").split()
     lines.append("- a profile of %s stacks of 5-64 frames: %.0f MB (%s to build)" %
                  (format(int(stacks), ","), float(size) / 1e6, time_text(float(took))))

@@ -2,6 +2,7 @@
  * The readers and the model without a command around them.
  *
  *   readers read FILE TIMES      reads FILE from memory TIMES times: best seconds, bytes, samples
+ *   readers stream FILE TIMES    converts the dump FILE to pprof while reading it: best seconds, bytes read, bytes written
  *   readers model STACKS         builds a profile of that many stacks: seconds, peak bytes of the process
  *
  * Prints one line of numbers for bench.py.
@@ -69,6 +70,40 @@ static int read_file(const char *path, unsigned times)
 	return 0;
 }
 
+static int count(void *context, const void *bytes, size_t n, struct error *err)
+{
+	size_t *sum = context;
+	(void)bytes, (void)err;
+	*sum += n;
+	return E_OK;
+}
+
+static int convert_file(const char *path, unsigned times)
+{
+	struct jeheap_stream_options o = { .counts = JEHEAP_COUNTS_UNBIASED };
+	struct error err = { 0 };
+	double best = 1e9;
+	size_t bytes = 0, written = 0;
+	int failed = 0;
+
+	for (; !failed && times; times--) {
+		struct stream s;
+		double start = now();
+		if (stream_open(&s, path, &err))
+			return fail(&err);
+		written = 0;
+		failed = jeheap_to_pprof(&s, &read_limits_default, &o, count, &written, &err);
+		bytes = s.offset;
+		stream_close(&s);
+		if (now() - start < best)
+			best = now() - start;
+	}
+	if (failed)
+		return fail(&err);
+	printf("%.6f %zu %zu\n", best, bytes, written);
+	return 0;
+}
+
 enum { LOCATIONS = 50000, DEPTH_LEAST = 5, DEPTH_MOST = 64 };
 
 static int build(size_t stacks)
@@ -106,8 +141,10 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], "read") == 0 && sscanf(argv[3], "%u", &times) == 1)
 		return read_file(argv[2], times);
+	if (argc == 4 && strcmp(argv[1], "stream") == 0 && sscanf(argv[3], "%u", &times) == 1)
+		return convert_file(argv[2], times);
 	if (argc == 3 && strcmp(argv[1], "model") == 0 && sscanf(argv[2], "%zu", &stacks) == 1)
 		return build(stacks);
-	fprintf(stderr, "usage: readers read FILE TIMES | model STACKS\n");
+	fprintf(stderr, "usage: readers read FILE TIMES | stream FILE TIMES | model STACKS\n");
 	return 2;
 }

@@ -77,7 +77,7 @@ static int pass_read(struct pass *p, struct stream *in, const struct read_limits
 		rc = dump_read(&p->d, &p->l, &strict, NULL, err);
 	if (rc == E_OK && !p->unsampler)
 		rc = begin(p, err);
-	if (rc == E_OK && p->counts == JEHEAP_COUNTS_BY_HEADER && p->raw != jeheap_is_raw(&p->d))
+	if (rc == E_OK && p->counts == JEHEAP_COUNTS_BY_HEADER && p->d.n_stacks > 0 && p->raw != jeheap_is_raw(&p->d))
 		rc = error_set(err, E_UNSUPPORTED,
 		    "%s: the header does not tell whether the counts are raw; whoever converts the dump while it is read "
 		    "must know", p->d.name);

@@ -1,9 +1,10 @@
 /*
  * Memory runs out at the nth allocation, for every n, once and for good: the readers of heap dumps then fail with
- * a sentence, or give the whole profile.
+ * a sentence, or give the whole profile. So does what converts them while it reads, with and without a base.
  */
 #include "jeheap_helpers.h"
 #include "no_memory.h"
+#include "stream_helpers.h"
 
 /* Enough of everything that arrays grow: stacks, threads with names, mappings; bent counts to share out. */
 static void make_dump(struct buf *b)
@@ -89,8 +90,69 @@ static void older_text(void **state)
 	buf_finish(&b);
 }
 
+/* Nothing that the test itself needs is allocated between begin and end but what gather takes, which was reserved. */
+static int convert(const struct buf *input, bool with_base, long n, bool for_good, struct gathered *g, struct error *err)
+{
+	struct jeheap_stream_options o = { .counts = JEHEAP_COUNTS_UNBIASED, .comment = "a comment" };
+	struct stream in;
+	int rc = E_OK;
+	*g = (struct gathered){ .refuse_at = SIZE_MAX };
+	buf_init(&g->bytes, 1 << 24);
+	assert_true(buf_reserve(&g->bytes, 1 << 20));
+	no_memory_begin(n, for_good);
+	if (with_base) {
+		stream_open_memory(&in, "input", input->data, input->len);
+		rc = jeheap_base_read(&in, &read_limits_default, o.counts, &o.base, err);
+		stream_close(&in);
+	}
+	stream_open_memory(&in, "input", input->data, input->len);
+	if (rc == E_OK)
+		rc = jeheap_to_pprof(&in, &read_limits_default, &o, gather, g, err);
+	stream_close(&in);
+	no_memory_end();
+	jeheap_base_free(o.base);
+	return rc;
+}
+
+static void torture_stream(const struct buf *input, bool with_base)
+{
+	struct gathered whole, g;
+	struct error err = { 0 };
+	assert_int_equal(convert(input, with_base, -1, false, &whole, &err), E_OK);
+	long all = no_memory_calls();
+	assert_true(all > 30);
+	for (int mode = 0; mode < 2; mode++) {
+		for (long n = 0; n < all; n++) {
+			int rc = convert(input, with_base, n, mode, &g, &err);
+			struct profile *p = NULL;
+			struct error ignored;
+			if (rc == E_OK) {
+				assert_int_equal(g.bytes.len, whole.bytes.len);
+				assert_memory_equal(g.bytes.data, whole.bytes.data, g.bytes.len);
+			} else if (rc != E_NOMEM && rc != E_LIMIT) {
+				fail_msg("allocation %ld of %ld: code %d, %s", n, all, rc, err.text);
+			} else {
+				assert_int_not_equal(gathered_profile(&g, &p, &ignored), E_OK);
+			}
+			buf_finish(&g.bytes);
+		}
+	}
+	buf_finish(&whole.bytes);
+}
+
+static void while_reading(void **state)
+{
+	(void)state;
+	struct buf b;
+	make_dump(&b);
+	torture_stream(&b, false);
+	torture_stream(&b, true);
+	buf_finish(&b);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(heap_v2), cmocka_unit_test(older_text) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(heap_v2), cmocka_unit_test(older_text),
+		                            cmocka_unit_test(while_reading) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
