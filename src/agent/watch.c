@@ -226,7 +226,10 @@ unsigned watch_tick(struct watch *w, int64_t now_ms)
 		allocated = jemalloc_number(j, "stats.allocated");
 	}
 	bool urgent = limit_fires(w, &u);
-	bool fires = rss_fires(w, &u) | pressure_fires(w, &u, now_ms) | growth_fires(w, allocated) | urgent;
+	bool fires = urgent;
+	fires |= rss_fires(w, &u);
+	fires |= pressure_fires(w, &u, now_ms);
+	fires |= growth_fires(w, allocated);
 	if (fires && may_take(w, urgent, now_ms) && take_snapshot(w) != HG_BUSY) {
 		w->any = true;
 		w->last_ms = now_ms;
