@@ -306,7 +306,7 @@ def main():
               "the command's largest process. A peer that took more than %d s was stopped." % LIMIT, ""]
     lines += task_tables(options, peers) + [""] + synthetic_table(options, peers[0]) + [""] + reader_lines(options) + [""]
     say("names in a child process and inside of the program")
-    lines += symbolize_cost.table(options.heapgauge, options.work, 10 if options.quick else symbolize_cost.COPIES,
+    lines += symbolize_cost.table(options.build, options.work, 10 if options.quick else symbolize_cost.COPIES,
                                   symbolize_cost.ROUNDS)[0]
     write_results(options, lines)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What names for its heap profile cost a program: by a child process, as the agent does it, and inside of it, as the
-jemalloc_pprof crate does with its feature symbolize.
+"""What names for its heap profile cost a program: with libheapgauge, which has a child process look them up, and with the
+jemalloc_pprof crate and its feature symbolize, which does it inside.
 
 Both programs run the same library with at least WANTED bytes of DWARF: symbolize_unit.cc, compiled once and linked COPIES times.
 Resident memory is the kernel's figure (VmRSS, its peak reset before each round), the profile's growth jemalloc's own. Both sample as jemalloc
@@ -62,10 +62,10 @@ def build_library(work, copies):
     return folder
 
 
-def build_host(units):
-    run("gcc", "-O2", "-g", "-D_GNU_SOURCE", "-I" + ROOT + "/src", "-o", units + "/host", HERE + "/symbolize_host.c",
-        ROOT + "/src/agent/child.c", ROOT + "/src/base/error.c", "-L" + units, "-lunits", "-ljemalloc", "-ldl", "-lpthread",
-        "-Wl,--no-as-needed,-rpath,$ORIGIN")
+def build_host(units, build):
+    library = build + "/src/agent"
+    run("gcc", "-O2", "-g", "-D_GNU_SOURCE", "-I" + ROOT + "/include", "-o", units + "/host", HERE + "/symbolize_host.c",
+        "-Wl,--no-as-needed", "-L" + units, "-lunits", "-L" + library, "-lheapgauge", "-ljemalloc", "-Wl,-rpath," + units + ":" + library)
     return units + "/host"
 
 
@@ -97,31 +97,33 @@ def mib(kib):
     return "%.1f MiB" % (kib / 1024)
 
 
-def row(who, seconds, before, after, peak, anonymous, profile, named):
-    return "| %s | %s | %s | %s | %s | %s | %s |" % \
-        (who, seconds, mib(after - before), mib(peak - before), mib(anonymous), profile, named)
+def row(who, took, before, after, peak, anonymous, profile, path, heapgauge):
+    part, functions, stacks = named_part(heapgauge, path)
+    return "| %s | %.0f ms | %s | %s | %s | %s | %.1f %% (%d functions, %d stacks) |" % \
+        (who, took, mib(after - before), mib(peak - before), mib(anonymous), profile, 100 * part, functions, stacks)
 
 
 def rows_of_ours(heapgauge, host, out, what, lg_sample, rounds):
     lines = []
-    results = rounds_of([host, heapgauge, str(rounds), "pprof", out], lg_sample)
-    for i, (dump, names, before, after, peak, anonymous, later, same) in enumerate(results):
-        part, functions, stacks = named_part(heapgauge, out)
-        lines.append(row("heapgauge's child, round %d%s" % (i + 1, what), "%.0f + %.0f ms" % (dump, names), before, after, peak,
-                         later - anonymous, "the same, byte for byte" if same else "differs",
-                         "%.1f %% (%d functions, %d stacks)" % (100 * part, functions, stacks)))
+    for i, (plain, named, before, between, after, peak_plain, peak, anonymous, later, same) in \
+            enumerate(rounds_of([host, str(rounds), "pprof", out], lg_sample)):
+        lines.append("| libheapgauge, round %d%s, without names | %.0f ms | %s | %s | | | |" %
+                     (i + 1, what, plain, mib(between - before), mib(peak_plain - before)))
+        lines.append(row("libheapgauge, round %d%s, with names" % (i + 1, what), named, between, after, peak, later - anonymous,
+                         "the same, byte for byte" if same else "differs", out, heapgauge))
     return lines
 
 
-def table(heapgauge, work, copies, rounds):
-    """Lines of Markdown."""
+def table(build, work, copies, rounds):
+    """Lines of Markdown, and how many bytes of DWARF there were."""
+    heapgauge = build + "/src/cli/heapgauge"
     units = build_library(work, copies)
     size = dwarf_bytes(units + "/libunits.so")
     lines = ["Names for the own heap profile of a program with a library of %.0f MB of DWARF; resident memory of that program. "
              "Every round is shown, since the first is what a program pays that asks once:" % (size / 1e6), "",
-             "| who | dump and names | resident: more after | at the peak | anonymous: more after | heap profile | frames named |",
+             "| who | took | resident: more after | at the peak | anonymous: more after | heap profile | frames named |",
              "|---|--:|--:|--:|--:|---|--:|"]
-    host = build_host(units)
+    host = build_host(units, build)
     for what, lg_sample, times in ("", SAMPLED, rounds), (", every allocation", EVERYTHING, 1):
         lines += rows_of_ours(heapgauge, host, units + "/named.pb.gz", what, lg_sample, times)
     theirs = units + "/peer.pb.gz"
@@ -129,9 +131,8 @@ def table(heapgauge, work, copies, rounds):
     if not peer:
         return lines + ["", "(Without the peer: there is no cargo.)"], size
     for i, (took, before, after, peak, anonymous, later, more) in enumerate(rounds_of([peer, str(rounds), theirs], SAMPLED)):
-        part, functions, stacks = named_part(heapgauge, theirs)
-        lines.append(row("jemalloc_pprof, round %d" % (i + 1), "%.0f ms" % took, before, after, peak, later - anonymous,
-                         "%+.1f MB" % (more / 1e6), "%.1f %% (%d functions, %d stacks)" % (100 * part, functions, stacks)))
+        lines.append(row("jemalloc_pprof, round %d, with names" % (i + 1), took, before, after, peak, later - anonymous,
+                         "%+.1f MB" % (more / 1e6), theirs, heapgauge))
     return lines, size
 
 
@@ -143,8 +144,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
     os.makedirs(options.work, exist_ok=True)
-    lines, size = table(os.path.abspath(options.build) + "/src/cli/heapgauge", os.path.abspath(options.work), options.copies,
-                        options.rounds)
+    lines, size = table(os.path.abspath(options.build), os.path.abspath(options.work), options.copies, options.rounds)
     print("\n".join(lines))
     if size < WANTED:
         print("only %.0f MB of DWARF: for the real figure take more --copies" % (size / 1e6), file=sys.stderr)

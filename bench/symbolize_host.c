@@ -1,10 +1,11 @@
 /*
- * A program on jemalloc that has its own heap profile named by a child process, as the agent does: for symbolize_cost.py.
+ * A program on jemalloc that takes its own heap profile with libheapgauge, without names and with them: for symbolize_cost.py.
  *
- *     symbolize_host HEAPGAUGE ROUNDS FORMAT OUT
+ *     symbolize_host ROUNDS FORMAT OUT
  *
- * Prints, one a line: for each round the milliseconds of the dump and of the names, then KiB of resident memory (all, anonymous) before, after
- * and at the peak, and whether jemalloc's next dump is the same but for its time, descriptors and threads.
+ * Prints, one a line for each round: milliseconds without names and with them; KiB of resident memory before, after the one without
+ * and after the one with names, at the peak of each, and of anonymous memory before and after the names; and whether jemalloc's own dump
+ * after the names has the same stacks and counts as the one before.
  */
 #include <fcntl.h>
 #include <jemalloc/jemalloc.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/child.h"
+#include "heapgauge.h"
 
 void units_run(int seed);
 
@@ -62,7 +63,7 @@ static int dump(void)
 	return fd;
 }
 
-/* The dump's stacks and counts; MAPPED_LIBRARIES behind them is cut off. */
+/* A dump's stacks and counts; MAPPED_LIBRARIES behind them is cut off. */
 static size_t stacks_of(int fd, char *to)
 {
 	ssize_t n = pread(fd, to, sizeof text[0] - 1, 0);
@@ -71,54 +72,59 @@ static size_t stacks_of(int fd, char *to)
 	return end ? (size_t)(end - to) : 0;
 }
 
-static int name_dump(const char *program, const char *format, int in, int *ret_fd)
+/* Gives it back at once when there is no file for it. */
+static double take(bool named, const char *format, const char *path)
 {
-	const char *arguments[] = { "symbolize", "--sandbox", "--to", format, "-", NULL };
-	struct child_request r = { .program = program, .arguments = arguments, .input = in, .output_max = (uint64_t)1 << 30,
-		                   .timeout_ms = 300000 };
-	struct error err = { 0 };
-	uint64_t n;
-	int failed = child_run(&r, ret_fd, &n, &err);
-	if (failed)
-		fprintf(stderr, "%s\n", err.text);
-	return failed;
+	void *bytes;
+	size_t n;
+	double start = now_ms();
+	int rc = named ? hg_dump_named(format, &bytes, &n) : hg_dump_pprof(&bytes, &n);
+	double took = now_ms() - start;
+	if (rc) {
+		fprintf(stderr, "%s\n", hg_strerror(rc));
+		exit(1);
+	}
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+	if (fd >= 0 && write(fd, bytes, n) != (ssize_t)n)
+		exit(1);
+	if (fd >= 0)
+		close(fd);
+	hg_free(bytes, n);
+	return took;
+}
+
+static void round_trip(const char *format, const char *out)
+{
+	long before = kib_of("VmRSS:");
+	forget_peak();
+	double plain = take(false, format, NULL);
+	long peak_plain = kib_of("VmHWM:");
+	/* Not before: the library's first dump starts a thread, for which the C library takes some hundred bytes. */
+	int first = dump();
+	long after_plain = kib_of("VmRSS:"), anonymous = kib_of("RssAnon:");
+	forget_peak();
+	double named = take(true, format, out);
+	long after = kib_of("VmRSS:"), peak = kib_of("VmHWM:"), anonymous_after = kib_of("RssAnon:");
+	int second = dump();
+	size_t n = stacks_of(first, text[0]), m = stacks_of(second, text[1]);
+	printf("round %.1f %.1f %ld %ld %ld %ld %ld %ld %ld %d\n", plain, named, before, after_plain, after, peak_plain, peak, anonymous,
+	       anonymous_after, n > 0 && n == m && memcmp(text[0], text[1], n) == 0);
+	close(first);
+	close(second);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc != 5)
+	if (argc != 4)
 		return 2;
 	setbuf(stdout, NULL);
 	for (int i = 0; i < 20; i++)
 		units_run(i);
-	/* What the text buffers and the first print need is not the dump's. */
+	/* What the texts and the first print need is not the profile's. */
 	memset(text, 1, sizeof text);
 	printf("pid %d\n", (int)getpid());
-	int rounds = (int)strtol(argv[2], NULL, 10);
-	for (int i = 0; i < rounds; i++) {
-		int answer = -1;
-		long before = kib_of("VmRSS:"), anonymous = kib_of("RssAnon:");
-		forget_peak();
-		double start = now_ms();
-		int in = dump();
-		double dumped = now_ms();
-		if (name_dump(argv[1], argv[3], in, &answer))
-			return 1;
-		double named = now_ms();
-		long peak = kib_of("VmHWM:"), after = kib_of("VmRSS:"), anonymous_after = kib_of("RssAnon:");
-		int next = dump();
-		size_t n = stacks_of(in, text[0]), m = stacks_of(next, text[1]);
-		bool same = n > 0 && n == m && memcmp(text[0], text[1], n) == 0;
-		printf("round %.1f %.1f %ld %ld %ld %ld %ld %d\n", dumped - start, named - dumped, before, after, peak, anonymous, anonymous_after,
-		       same);
-		int out = open(argv[4], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-		for (ssize_t got; (got = read(answer, status, sizeof status)) > 0;)
-			if (write(out, status, (size_t)got) != got)
-				return 1;
-		close(out);
-		close(answer);
-		close(in);
-		close(next);
-	}
+	long rounds = strtol(argv[1], NULL, 10);
+	for (long i = 0; i < rounds; i++)
+		round_trip(argv[2], argv[3]);
 	return 0;
 }
