@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 
+import agent_cost
 import symbolize_cost
 import synthetic
 
@@ -50,7 +51,7 @@ def build_program(work):
         run("cc", *flags, "-fPIC", "-shared", "-o", "%s/lib%s.so" % (work, name), "%s/%s.c" % (work, name))
     # The libraries call each other and the program, which must therefore give them its symbols.
     run("cc", *flags, "-o", work + "/program", HERE + "/program.c", work + "/engine.c", "-rdynamic", "-L" + work,
-        *("-l" + name for name in LIBRARIES), "-ljemalloc", "-lpthread", "-Wl,-rpath,$ORIGIN")
+        *("-l" + name for name in LIBRARIES), "-ljemalloc", "-lpthread", "-ldl", "-Wl,-rpath,$ORIGIN")
     run("cc", "-O2", "-D_GNU_SOURCE", "-o", work + "/measure", HERE + "/measure.c")
 
 
@@ -305,6 +306,8 @@ def main():
     lines += ["Best of several rounds in which all commands of a task took turns, files in the cache; memory is the peak of "
               "the command's largest process. A peer that took more than %d s was stopped." % LIMIT, ""]
     lines += task_tables(options, peers) + [""] + synthetic_table(options, peers[0]) + [""] + reader_lines(options) + [""]
+    say("dumps inside the program")
+    lines += agent_cost.table(options.work, options.build, options.sizes) + [""]
     say("names in a child process and inside of the program")
     lines += symbolize_cost.table(options.build, options.work, 10 if options.quick else symbolize_cost.COPIES,
                                   symbolize_cost.ROUNDS)[0]

@@ -154,14 +154,15 @@ static int begin_dump(const struct jemalloc *j, int fd, struct error *err)
 	return HG_OK;
 }
 
-/* Waits a moment for the dump, or until it is done. */
-static bool dump_is_done(bool wait_for_it)
+enum wait { WAIT_NOT, WAIT_A_MOMENT, WAIT_FOR_IT };
+
+static bool dump_is_done(enum wait wait)
 {
+	struct timespec until;
 	pthread_mutex_lock(&lock);
-	while (wait_for_it && !dumper.done)
+	while (wait == WAIT_FOR_IT && !dumper.done)
 		pthread_cond_wait(&wake, &lock);
-	if (!dumper.done) {
-		struct timespec until;
+	if (wait == WAIT_A_MOMENT && !dumper.done) {
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_nsec += FOLLOW_WAIT_NS;
 		if (until.tv_nsec >= 1000000000) {
@@ -177,7 +178,7 @@ static bool dump_is_done(bool wait_for_it)
 
 static int finish_dump(double *ret_ms, struct error *err)
 {
-	dump_is_done(true);
+	dump_is_done(WAIT_FOR_IT);
 	pthread_mutex_lock(&lock);
 	int rc = dumper.rc;
 	*ret_ms = dumper.ms;
@@ -268,18 +269,18 @@ static int follow(struct stream *s, void *to, size_t room, size_t *ret_n, struct
 	struct follower *f = s->context;
 	for (;;) {
 		/* Asked before reading: what was written until it was done is seen by this read. */
-		bool done = dump_is_done(false);
+		bool done = dump_is_done(WAIT_NOT);
 		ssize_t n = pread(f->fd, to, room, f->at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return error_set(err, E_IO, "%s: %s", s->name, strerror(errno));
-		/* A line that is only half there would be taken for the end. */
 		if (n > 0 || done) {
 			f->at += n;
 			*ret_n = (size_t)n;
 			return E_OK;
 		}
+		dump_is_done(WAIT_A_MOMENT);
 	}
 }
 
