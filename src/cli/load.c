@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/live.h"
 #include "cli/progress.h"
 #include "format/format.h"
 #include "profile/operations.h"
@@ -55,8 +56,7 @@ bool dump_name_parse(const char *path, struct dump_name *ret)
 
 struct symbol_options load_symbol_options(const struct load_settings *s)
 {
-	return (struct symbol_options){ (enum symbol_depth)s->symbols, s->binary,
-		                        s->symbol_path.n ? s->symbol_path.items : NULL };
+	return (struct symbol_options){ (enum symbol_depth)s->symbols, s->binary, live_search(&s->symbol_path) };
 }
 
 /* --- one file --- */
@@ -120,8 +120,59 @@ static int fill_build_ids(const struct load_settings *s, struct profile *p, stru
 	return symbol_build_ids(p, &o, NULL, err);
 }
 
-int load_one(const struct load_settings *s, const char *path, struct buf *warnings,
-             struct profile **ret, struct error *err)
+static void fill_live_source(struct profile *p, const struct live *l)
+{
+	for (size_t i = 0; i < p->n_sources; i++) {
+		struct source *s = &p->sources[i];
+		if (!s->name)
+			s->name = profile_cstring(p, l->name);
+		if (l->pid && !s->pid && p->n_sources == 1)
+			s->pid = l->pid;
+		if (!s->time_nanos)
+			s->time_nanos = l->time_nanos;
+	}
+	live_find_files(l, p);
+}
+
+/* Everything behind the opening; what is behind "reading" on the progress line. */
+static int read_profile(const struct load_settings *s, struct stream *file, const char *what, struct buf *warnings,
+                        struct profile **ret, struct error *err)
+{
+	char phase[64] = "reading ";
+	strncat(phase, what, sizeof phase - strlen(phase) - 1);
+	progress_phase(phase, file->size_hint);
+	struct stream counted = { .fill = counted_fill, .name = file->name, .context = file, .fd = -1,
+		                  .size_hint = file->size_hint };
+	struct read_limits limits = read_limits_default;
+	limits.partial = s->partial;
+	struct read_report report;
+	buf_init(&report.warnings, 1 << 20);
+	int failed = format_read(&counted, &limits, &report, ret, err);
+	if (!failed && report.warnings.len)
+		buf_add(warnings, report.warnings.data, report.warnings.len);
+	buf_finish(&report.warnings);
+	stream_close(&counted);
+	return failed;
+}
+
+static int load_live(const struct load_settings *s, const char *text, struct buf *warnings, struct profile **ret,
+                     struct error *err)
+{
+	struct live live;
+	struct stream answer;
+	int failed = live_open(s, text, &live, &answer, err);
+	if (failed)
+		return failed;
+	failed = read_profile(s, &answer, live.name, warnings, ret, err);
+	stream_close(&answer);
+	if (!failed)
+		fill_live_source(*ret, &live);
+	live_finish(&live);
+	return failed;
+}
+
+static int load_file(const struct load_settings *s, const char *path, struct buf *warnings, struct profile **ret,
+                     struct error *err)
 {
 	struct stream file;
 	int failed = stream_open(&file, path, err);
@@ -130,27 +181,20 @@ int load_one(const struct load_settings *s, const char *path, struct buf *warnin
 	bool is_stdin = strcmp(path, "-") == 0;
 	struct stat st;
 	bool have_stat = !is_stdin && fstat(file.fd, &st) == 0;
-
-	char what[64] = "reading ";
-	strncat(what, is_stdin ? "standard input" : path_base(path), sizeof what - strlen(what) - 1);
-	progress_phase(what, file.size_hint);
-	struct stream counted = { .fill = counted_fill, .name = file.name, .context = &file, .fd = -1,
-		                  .size_hint = file.size_hint };
-	struct read_limits limits = read_limits_default;
-	limits.partial = s->partial;
-	struct read_report report;
-	buf_init(&report.warnings, 1 << 20);
-	struct profile *p = NULL;
-	failed = format_read(&counted, &limits, &report, &p, err);
-	if (!failed) {
-		fill_source(p, path, have_stat ? &st : NULL);
-		warn_changed_binaries(s, p, warnings);
-		if (report.warnings.len)
-			buf_add(warnings, report.warnings.data, report.warnings.len);
-	}
-	buf_finish(&report.warnings);
-	stream_close(&counted);
+	failed = read_profile(s, &file, is_stdin ? "standard input" : path_base(path), warnings, ret, err);
 	stream_close(&file);
+	if (failed)
+		return failed;
+	fill_source(*ret, path, have_stat ? &st : NULL);
+	warn_changed_binaries(s, *ret, warnings);
+	return 0;
+}
+
+int load_one(const struct load_settings *s, const char *path, struct buf *warnings, struct profile **ret,
+             struct error *err)
+{
+	struct profile *p = NULL;
+	int failed = live_is(path) ? load_live(s, path, warnings, &p, err) : load_file(s, path, warnings, &p, err);
 	if (!failed && (s->base || s->merge))
 		failed = fill_build_ids(s, p, err);
 	if (failed) {

@@ -15,6 +15,7 @@ struct load_settings {
 	const char *binary;
 	struct text_list symbol_path;
 	const char *base;
+	const char *token_file;
 	bool merge, partial;
 };
 
@@ -48,7 +49,7 @@ struct show_settings {
 #define LOAD_DEFAULTS { .symbols = SYMBOL_FULL }
 #define SHOW_DEFAULTS { .load = LOAD_DEFAULTS }
 
-#define LOAD_OPTIONS_N 5
+#define LOAD_OPTIONS_N 6
 #define BASE_OPTIONS_N 1
 #define VIEW_OPTIONS_N 16
 #define TEXT_OPTIONS_N 5
