@@ -13,14 +13,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attach/process.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/dumps.h"
 #include "cli/launch.h"
-#include "profile/profile.h"
+#include "cli/load.h"
+#include "cli/preload.h"
+#include "cli/show.h"
+#include "format/format.h"
+#include "profile/operations.h"
 
 struct run_settings {
-	const char *folder, *library;
+	const char *folder, *library, *on_exit;
+	struct preload_settings agent;
 	uint64_t rate, every;
 	bool accum, active, quiet;
 };
@@ -30,12 +36,15 @@ struct run_settings {
 #define DEFAULT_EVERY ((uint64_t)1 << 30)
 #define NAME_MAX_BYTES 64
 #define CONF_MAX (4 * PATH_MAX)
+#define ENDPOINT_TICK_MS 20
+#define ENDPOINT_WAIT_MS 2000
 
 /* A run on its way: what is told the child, and what it tells back. */
 struct job {
 	const struct run_settings *s;
 	char **arguments;
 	struct program program;
+	struct preload agent;
 	char name[NAME_MAX_BYTES + 1];      /* of the dump files */
 	char folder[PATH_MAX];
 	struct timespec started;
@@ -156,16 +165,19 @@ static int set_conf(const struct job *j, const char *variable, const char *suffi
 	return failed;
 }
 
-static int set_preload(const char *library, struct error *err)
+/* jemalloc first, then the agent, then what the user has. */
+static int set_preload(const struct job *j, struct error *err)
 {
-	const char *users = getenv("LD_PRELOAD");
-	struct buf both;
-	buf_init(&both, CONF_MAX);
-	buf_printf(&both, "%s%s%s", library, users && *users ? ":" : "", users ? users : "");
-	int failed = both.failed ? error_set(err, E_LIMIT, "LD_PRELOAD is too long to add to it") : 0;
-	if (!failed && setenv("LD_PRELOAD", both.data, 1) < 0)
+	const char *const libraries[] = { j->program.preload, j->agent.library, getenv("LD_PRELOAD") };
+	struct buf all;
+	buf_init(&all, CONF_MAX);
+	for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
+		if (libraries[i] && *libraries[i])
+			buf_printf(&all, "%s%s", all.len ? ":" : "", libraries[i]);
+	int failed = all.failed ? error_set(err, E_LIMIT, "LD_PRELOAD is too long to add to it") : 0;
+	if (!failed && all.len && setenv("LD_PRELOAD", all.data, 1) < 0)
 		failed = error_nomem(err, "the environment");
-	buf_finish(&both);
+	buf_finish(&all);
 	return failed;
 }
 
@@ -189,8 +201,10 @@ static int set_environment(const struct job *j, struct error *err)
 			snprintf(suffix, sizeof suffix, ".%zu", i);
 		failed = set_conf(j, variable, suffix, err);
 	}
-	if (!failed && j->program.preload[0])
-		failed = set_preload(j->program.preload, err);
+	if (!failed)
+		failed = set_preload(j, err);
+	if (!failed)
+		failed = preload_environment(&j->s->agent, &j->agent, err);
 	return failed;
 }
 
@@ -279,16 +293,69 @@ static int start(struct job *j, struct error *err)
 	return failed;
 }
 
-/* Waits; passes signals on, except those the terminal sent to the whole group already. */
+static void begin_line(const struct job *j, struct buf *out)
+{
+	buf_init(out, 1 << 16);
+	buf_printf(out, "heapgauge: %s (process %ld): ", j->name, (long)j->child);
+}
+
+static void end_line(struct buf *out)
+{
+	buf_addc(out, '\n');
+	if (!out->failed)
+		fwrite(out->data, 1, out->len, stderr);
+	buf_finish(out);
+}
+
+static void say_no_endpoint(const struct job *j, const char *why)
+{
+	struct buf out;
+	begin_line(j, &out);
+	buf_adds(&out, "no endpoint, only dumps: ");
+	text_add_terminal(&out, why, strlen(why));
+	end_line(&out);
+}
+
+/* Where it listens. True when there is nothing more to wait for: the agent itself has said why it doesn't. */
+static bool say_address(const struct job *j, int64_t waited_ms)
+{
+	char url[256];
+	struct buf out;
+	if (!process_endpoint(j->child, url, sizeof url)) {
+		if (waited_ms >= ENDPOINT_WAIT_MS)
+			say_no_endpoint(j, "no agent has answered in it");
+		return waited_ms >= ENDPOINT_WAIT_MS;
+	}
+	begin_line(j, &out);
+	buf_adds(&out, "profiles at ");
+	text_add_terminal(&out, url, strlen(url));
+	buf_printf(&out, " (heapgauge top pid:%ld)", (long)j->child);
+	end_line(&out);
+	return true;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* Waits; passes signals on, except those the terminal sent to the whole group already. Meanwhile looks for its endpoint. */
 static int wait_for_child(const struct job *j, const sigset_t *held)
 {
+	const struct timespec tick = { 0, ENDPOINT_TICK_MS * 1000000L };
+	bool looking = preload_listens(&j->s->agent, &j->agent) && !j->s->quiet;
+	int64_t began = now_ms();
 	for (;;) {
 		int status;
 		pid_t done = waitpid(j->child, &status, WNOHANG);
+		if (looking && done != j->child)
+			looking = !say_address(j, now_ms() - began);
 		if (done == j->child)
 			return status;
 		siginfo_t info;
-		int number = sigwaitinfo(held, &info);
+		int number = looking ? sigtimedwait(held, &info, &tick) : sigwaitinfo(held, &info);
 		if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL)
 			kill(j->child, number);
 	}
@@ -347,6 +414,54 @@ static const char *folder_as_typed(const struct job *j)
 	return path_base(j->folder);
 }
 
+static int name_and_encode(const struct load_settings *s, struct profile *p, struct buf *warnings, struct buf *out,
+                           struct error *err)
+{
+	struct symbol_options o = load_symbol_options(s);
+	struct pprof_write_options how = { .gzip = true };
+	int failed = symbol_build_ids(p, &o, warnings, err);
+	if (!failed)
+		failed = load_symbols(s, p, warnings, err);
+	if (!failed)
+		failed = profile_trim_allocator(p, err);
+	return failed ? failed : pprof_write(p, &how, out, err);
+}
+
+static int convert_to_pprof(const char *path, const char *output, struct error *err)
+{
+	static const struct load_settings s = LOAD_DEFAULTS;
+	struct profile *p = NULL;
+	struct buf out, warnings;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	buf_init(&warnings, 1 << 20);
+	int failed = load_one(&s, path, &warnings, &p, err);
+	if (!failed)
+		failed = name_and_encode(&s, p, &warnings, &out, err);
+	if (!failed)
+		failed = write_whole(output, &out, err);
+	if (!failed)
+		print_warnings(&warnings);
+	profile_free(p);
+	buf_finish(&out);
+	buf_finish(&warnings);
+	return failed;
+}
+
+/* --on-exit: the dump of the exit as a named pprof file. */
+static int keep_final(const struct job *j, const struct dumps *d, int status, struct error *err)
+{
+	char path[PATH_MAX + NAME_MAX + 2];
+	size_t i = dumps_final(d, (uint64_t)j->child);
+	if (i == d->n)
+		return error_set(err, E_IO, "%.200s: not written, there is no dump of %.100s's exit: %s", j->s->on_exit, j->name,
+		                 WIFSIGNALED(status) ? "a signal ended it" : "it left without its exit handlers");
+	snprintf(path, sizeof path, "%s/%s", j->folder, d->items[i].name);
+	int failed = convert_to_pprof(path, j->s->on_exit, err);
+	if (!failed && !j->s->quiet)
+		fprintf(stderr, "heapgauge: its profile at exit is in %s\n", j->s->on_exit);
+	return failed;
+}
+
 static int tell(const struct job *j, int status, struct error *err)
 {
 	struct dumps found = { 0 };
@@ -368,8 +483,10 @@ static int tell(const struct job *j, int status, struct error *err)
 	if (!out.failed && (!j->s->quiet || !found.n))
 		fwrite(out.data, 1, out.len, stderr);
 	buf_finish(&out);
+	if (j->s->on_exit)
+		failed = keep_final(j, &found, status, err);
 	dumps_finish(&found);
-	return 0;
+	return failed;
 }
 
 static int run(const void *settings, char **operands, size_t n, struct error *err)
@@ -382,6 +499,8 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 	int failed = check(j.s, err);
 	if (!failed)
 		failed = launch_inspect(operands[0], j.s->library, &j.program, err);
+	if (!failed)
+		failed = preload_prepare(&j.s->agent, &j.program, &j.agent, err);
 	if (failed)
 		return failed;
 	choose_name(&j);
@@ -389,11 +508,17 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 	failed = start(&j, err);
 	if (failed)
 		return failed;
+	if (j.agent.why_not[0] && !j.s->quiet)
+		say_no_endpoint(&j, j.agent.why_not);
 	int status = wait_for_child(&j, &held);
+	sigprocmask(SIG_SETMASK, &j.mask_before, NULL);
 	failed = tell(&j, status, err);
-	if (failed)
-		return failed;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	int its = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	if (!failed || its == 0)
+		return failed ? failed : its;
+	/* The program's own failure is what the caller asks about. */
+	fprintf(stderr, "heapgauge: %s\n", err->text);
+	return its;
 }
 
 static const struct option_spec own_options[] = {
@@ -410,8 +535,20 @@ static const struct option_spec own_options[] = {
 	  "also count what was freed again: alloc_space, and narrower differences", offsetof(struct run_settings, accum) },
 	{ "active", 0, false, OPTION_ON, NULL, "sample from the start (default)",
 	  offsetof(struct run_settings, active) },
-	{ "inactive", 0, false, OPTION_OFF, NULL, "sample when the program itself switches prof.active on",
+	{ "inactive", 0, false, OPTION_OFF, NULL,
+	  "be ready, but sample only when asked to: POST /heapgauge/activate, or 'heapgauge attach PID activate'",
 	  offsetof(struct run_settings, active) },
+	{ "listen", 0, false, OPTION_TEXT, "ADDR",
+	  "where the program gives its profiles: unix:/path, 127.0.0.1:PORT (0: any), or none (default a unix socket)",
+	  offsetof(struct run_settings, agent.listen) },
+	{ "token-file", 0, false, OPTION_TEXT, "FILE", "who asks there must send the token in FILE",
+	  offsetof(struct run_settings, agent.token_file) },
+	{ "snapshots", 0, false, OPTION_TEXT, "DIR",
+	  "keep the last profiles in DIR while memory runs out, so that they are there after an OOM kill",
+	  offsetof(struct run_settings, agent.snapshots) },
+	{ "on-exit", 0, false, OPTION_TEXT, "FILE",
+	  "when it has ended, write its profile at exit to FILE: pprof, named, whole or not at all",
+	  offsetof(struct run_settings, on_exit) },
 	{ "jemalloc", 0, false, OPTION_TEXT, "FILE",
 	  "the library to preload where a program has no jemalloc (default libjemalloc.so.2)",
 	  offsetof(struct run_settings, library) },
@@ -432,13 +569,15 @@ const struct command cmd_run = {
 	.description =
 	    "Starts CMD under jemalloc with profiling: its own jemalloc, or, when it has none, the system's,\n"
 	    "preloaded. jemalloc writes dumps into a folder, one for every so many allocated bytes and one at\n"
-	    "exit; afterwards they are listed with what to do next. Signals are passed on, and the exit status\n"
-	    "is CMD's own, or 128 + the number of the signal that ended it.\n"
+	    "exit; afterwards they are listed with what to do next. An agent in CMD answers to\n"
+	    "'heapgauge top pid:N' while it runs. Signals are passed on, and the exit status is CMD's own,\n"
+	    "or 128 + the number of the signal that ended it.\n"
 	    "\n"
 	    "A dump at exit needs an exit: main returns or calls exit(). After SIGKILL, _exit() or a signal the\n"
 	    "program doesn't handle there are only those written on the way. No root is needed.\n",
 	.example = "  heapgauge run -- ./server --port 8080\n"
-	           "  heapgauge run -d dumps --rate 64k --every 256m -- redis-server --save ''\n",
+	           "  heapgauge run -d dumps --rate 64k --every 256m -- redis-server --save ''\n"
+	           "  heapgauge run -q --every 0 --on-exit heap.pb.gz -- ./tests\n",
 	.groups = groups,
 	.defaults = &defaults,
 	.settings_bytes = sizeof defaults,

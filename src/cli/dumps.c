@@ -92,6 +92,20 @@ int dumps_find(const char *folder, struct timespec since, struct dumps *ret, str
 	return 0;
 }
 
+size_t dumps_final(const struct dumps *d, uint64_t main_pid)
+{
+	size_t best = d->n;
+	for (size_t i = 0; i < d->n; i++) {
+		const struct dump *it = &d->items[i];
+		if (it->parts.kind != 'f')
+			continue;
+		if (best == d->n || it->bytes > d->items[best].bytes ||
+		    (it->bytes == d->items[best].bytes && it->parts.pid == main_pid))
+			best = i;
+	}
+	return best;
+}
+
 static const char *kind_words(char kind)
 {
 	switch (kind) {

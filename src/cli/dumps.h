@@ -30,6 +30,12 @@ int dumps_find(const char *folder, struct timespec since, struct dumps *ret, str
 void dumps_finish(struct dumps *d);
 
 /*
+ * The dump of the main process's exit, or of another process's that is greater (a driver starts the program that
+ * matters); d->n when there is none.
+ */
+size_t dumps_final(const struct dumps *d, uint64_t main_pid);
+
+/*
  * Names and sizes of the main process's dumps (the middle of a long list is only counted), then commands to
  * type next. When it left none, those of the processes it started.
  */
