@@ -17,9 +17,12 @@ static void list_commands(struct buf *out)
 	for (size_t i = 0; commands[i]; i++)
 		buf_printf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	buf_adds(out, "\nA PROFILE is a jemalloc or gperftools heap dump, a pprof file or folded text, plain or\n"
-	              "gzip, recognized by content; - is standard input.\n\n"
+	              "gzip, recognized by content; - is standard input. Of something that runs: pid:N,\n"
+	              "http://host:port, unix:/socket.\n\n"
 	              "'heapgauge help COMMAND' explains one. Where to begin:\n"
 	              "  heapgauge run -- ./program        runs it with heap profiling on\n"
+	              "  heapgauge top pid:1234            who holds the memory of a process\n"
+	              "  heapgauge doctor 1234             what to change when that doesn't work\n"
 	              "  heapgauge top DUMP                who holds the memory\n"
 	              "  heapgauge diff OLDER NEWER        what grew in between\n"
 	              "\nExit status: 0 done, 1 failed, 2 wrong usage.\n");

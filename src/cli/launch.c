@@ -167,6 +167,35 @@ static void find_variables(const struct segments *s, struct jemalloc *j)
 	}
 }
 
+static size_t span(const char *at, const char *end, const char *of)
+{
+	size_t n = 0;
+	while (at + n < end && at[n] && strchr(of, at[n]))
+		n++;
+	return n;
+}
+
+/* "5.3.0-0-g" and 40 digits of a commit, as a string of its own; the commit is cut to eight. */
+static void find_version(const struct segments *s, struct jemalloc *j)
+{
+	const char *at, *hit;
+	size_t n;
+	for (size_t i = 0; segment_bytes(s, PT_LOAD, i, &at, &n) && !j->version[0]; i++) {
+		const char *end = at + n, *from = at;
+		while ((hit = memmem(from, (size_t)(end - from), "-g", 2))) {
+			const char *start = hit;
+			from = hit + 2;
+			while (start > at && ((start[-1] >= '0' && start[-1] <= '9') || start[-1] == '.' || start[-1] == '-'))
+				start--;
+			if (start > at && !start[-1] && hit - start >= 7 && hit - start < 40 && span(start, hit, ".0123456789") >= 5 &&
+			    span(from, end, "0123456789abcdef") == 40 && from + 40 < end && !from[40]) {
+				snprintf(j->version, sizeof j->version, "%.*s", (int)(from + 8 - start), start);
+				return;
+			}
+		}
+	}
+}
+
 /* The option names are put together here, so that this program doesn't look like jemalloc itself. */
 static bool has_option(const struct segments *s, const char *first, const char *second)
 {
@@ -186,6 +215,7 @@ static bool look_for_jemalloc(const char *path, struct jemalloc *ret)
 		find_variables(&s, &j);
 	if (j.n_variables) {
 		snprintf(j.path, sizeof j.path, "%s", path);
+		find_version(&s, &j);
 		/* prof_unbias is only read where profiling is built in; hpa came with it in 5.3. */
 		j.without_profiling = has_option(&s, "hpa_", "dirty_mult") && !has_option(&s, "prof_", "unbias");
 		j.thread_names = has_option(&s, "prof_sys_", "thread_name") && !j.without_profiling;
@@ -326,8 +356,10 @@ int launch_inspect(const char *name, const char *library, struct program *ret, s
 {
 	memset(ret, 0, sizeof *ret);
 	int failed = find_program(name, ret->path, err);
-	if (failed)
+	if (failed) {
+		ret->path[0] = '\0';
 		return failed;
+	}
 	memcpy(ret->real, ret->path, sizeof ret->real);
 	char next[PATH_MAX];
 	for (int i = 0; i < SCRIPT_DEPTH && script_interpreter(ret->real, next); i++)

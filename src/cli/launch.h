@@ -19,6 +19,7 @@ struct jemalloc {
 	char path[PATH_MAX];             /* "" : none found */
 	char variables[VARIABLES_MAX][40];   /* "MALLOC_CONF", "_RJEM_MALLOC_CONF" … */
 	size_t n_variables;
+	char version[64];                /* "5.3.0-0-g54eaed1d"; "": not found */
 	bool without_profiling;          /* looks like a build without --enable-prof */
 	bool thread_names;               /* knows prof_sys_thread_name */
 };
@@ -34,7 +35,7 @@ struct program {
 
 /*
  * Finds and looks into the program name; library (may be NULL) is what to preload instead of the
- * system's libjemalloc.so.2. E_IO: not found; E_UNSUPPORTED: cannot be profiled this way, and why.
+ * system's libjemalloc.so.2. E_IO: not found, and path is ""; E_UNSUPPORTED: cannot be profiled this way, and why.
  * glibc's loader is asked which libraries will be there (what ldd does); the program itself does not run.
  */
 int launch_inspect(const char *name, const char *library, struct program *ret, struct error *err);
