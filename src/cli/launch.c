@@ -312,7 +312,7 @@ static int choose_preload(struct program *p, const char *library, struct error *
 		return error_set(err, E_UNSUPPORTED, library
 		                 ? "%.120s runs on no jemalloc, and %.200s cannot be put under it: it is no jemalloc of "
 		                   "the same machine type"
-		                 : "%.120s runs on no jemalloc, and %s is not installed: install it (Debian: libjemalloc2), "
+		                 : "%.120s runs on no jemalloc, and %s is not installed: install it (Debian: apt install libjemalloc2), "
 		                   "or name one with --jemalloc FILE",
 		                 p->path, library ? library : "libjemalloc.so.2");
 	if (p->preloaded.without_profiling)

@@ -105,7 +105,7 @@ json() {
 d = json.load(open(sys.argv[1]))
 assert eval(sys.argv[2], {"d": d, "abs": abs, "row": lambda name: next(r for r in d["rows"] if r["name"] == name)})' \
 		"$2" "${3:-True}" 2>json-err
-	ok $? "$1" || { tail -n 2 json-err | diagnose; head -c 600 "$2" | diagnose; }
+	ok $? "$1" || { tail -n 2 json-err | diagnose; { head -c 600 "$2"; echo; } | diagnose; }
 }
 
 # dump NAME LG_SAMPLE OPTIONS STAY GROW : a real dump of grow.c at its exit, as NAME.<pid>.0.f.heap; its
