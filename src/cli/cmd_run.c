@@ -14,15 +14,14 @@
 #include <unistd.h>
 
 #include "attach/process.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/dumps.h"
 #include "cli/launch.h"
-#include "cli/load.h"
 #include "cli/preload.h"
-#include "cli/show.h"
-#include "format/format.h"
-#include "profile/operations.h"
+#include "cli/target.h"
+#include "profile/profile.h"
 
 struct run_settings {
 	const char *folder, *library, *on_exit;
@@ -62,6 +61,16 @@ static int check_power(const char *option, uint64_t bytes, struct error *err)
 	                 (unsigned long long)bytes);
 }
 
+/* Found out now, not in hours. */
+static int check_output(const char *path, struct error *err)
+{
+	struct output o;
+	int failed = output_open(&o, path, err);
+	if (!failed)
+		output_abort(&o);
+	return failed;
+}
+
 static int check(const struct run_settings *s, struct error *err)
 {
 	int failed = 0;
@@ -69,6 +78,8 @@ static int check(const struct run_settings *s, struct error *err)
 		failed = check_power("rate", s->rate, err);
 	if (!failed && s->every != UNSET && s->every != 0)
 		failed = check_power("every", s->every, err);
+	if (!failed && s->on_exit)
+		failed = check_output(s->on_exit, err);
 	return failed;
 }
 
@@ -414,39 +425,6 @@ static const char *folder_as_typed(const struct job *j)
 	return path_base(j->folder);
 }
 
-static int name_and_encode(const struct load_settings *s, struct profile *p, struct buf *warnings, struct buf *out,
-                           struct error *err)
-{
-	struct symbol_options o = load_symbol_options(s);
-	struct pprof_write_options how = { .gzip = true };
-	int failed = symbol_build_ids(p, &o, warnings, err);
-	if (!failed)
-		failed = load_symbols(s, p, warnings, err);
-	if (!failed)
-		failed = profile_trim_allocator(p, err);
-	return failed ? failed : pprof_write(p, &how, out, err);
-}
-
-static int convert_to_pprof(const char *path, const char *output, struct error *err)
-{
-	static const struct load_settings s = LOAD_DEFAULTS;
-	struct profile *p = NULL;
-	struct buf out, warnings;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	buf_init(&warnings, 1 << 20);
-	int failed = load_one(&s, path, &warnings, &p, err);
-	if (!failed)
-		failed = name_and_encode(&s, p, &warnings, &out, err);
-	if (!failed)
-		failed = write_whole(output, &out, err);
-	if (!failed)
-		print_warnings(&warnings);
-	profile_free(p);
-	buf_finish(&out);
-	buf_finish(&warnings);
-	return failed;
-}
-
 /* --on-exit: the dump of the exit as a named pprof file. */
 static int keep_final(const struct job *j, const struct dumps *d, int status, struct error *err)
 {
@@ -456,7 +434,8 @@ static int keep_final(const struct job *j, const struct dumps *d, int status, st
 		return error_set(err, E_IO, "%.200s: not written, there is no dump of %.100s's exit: %s", j->s->on_exit, j->name,
 		                 WIFSIGNALED(status) ? "a signal ended it" : "it left without its exit handlers");
 	snprintf(path, sizeof path, "%s/%s", j->folder, d->items[i].name);
-	int failed = convert_to_pprof(path, j->s->on_exit, err);
+	static const struct target_settings named = { .load = LOAD_DEFAULTS, .view = { .by = TARGET_BY_UNSET } };
+	int failed = target_run(&named, TO_PPROF, j->s->on_exit, (char *[]){ path }, 1, err);
 	if (!failed && !j->s->quiet)
 		fprintf(stderr, "heapgauge: its profile at exit is in %s\n", j->s->on_exit);
 	return failed;
@@ -489,6 +468,15 @@ static int tell(const struct job *j, int status, struct error *err)
 	return failed;
 }
 
+static void say_error(const struct error *err)
+{
+	struct buf out;
+	buf_init(&out, 1 << 14);
+	buf_adds(&out, "heapgauge: ");
+	text_add_terminal(&out, err->text, strlen(err->text));
+	end_line(&out);
+}
+
 static int run(const void *settings, char **operands, size_t n, struct error *err)
 {
 	static struct job j;    /* large, and one is enough */
@@ -517,7 +505,7 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 	if (!failed || its == 0)
 		return failed ? failed : its;
 	/* The program's own failure is what the caller asks about. */
-	fprintf(stderr, "heapgauge: %s\n", err->text);
+	say_error(err);
 	return its;
 }
 
