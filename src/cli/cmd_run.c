@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +51,7 @@ struct job {
 	struct timespec started;
 	sigset_t mask_before;
 	pid_t child;
+	char endpoint[256];                 /* "": not seen yet */
 };
 
 /* --- options --- */
@@ -328,18 +331,20 @@ static void say_no_endpoint(const struct job *j, const char *why)
 }
 
 /* Where it listens. True when there is nothing more to wait for: the agent itself has said why it doesn't. */
-static bool say_address(const struct job *j, int64_t waited_ms)
+static bool find_endpoint(struct job *j, int64_t waited_ms)
 {
-	char url[256];
 	struct buf out;
-	if (!process_endpoint(j->child, url, sizeof url)) {
-		if (waited_ms >= ENDPOINT_WAIT_MS)
+	if (!process_endpoint(j->child, j->endpoint, sizeof j->endpoint)) {
+		j->endpoint[0] = '\0';
+		if (waited_ms >= ENDPOINT_WAIT_MS && !j->s->quiet)
 			say_no_endpoint(j, "no agent has answered in it");
 		return waited_ms >= ENDPOINT_WAIT_MS;
 	}
+	if (j->s->quiet)
+		return true;
 	begin_line(j, &out);
 	buf_adds(&out, "profiles at ");
-	text_add_terminal(&out, url, strlen(url));
+	text_add_terminal(&out, j->endpoint, strlen(j->endpoint));
 	buf_printf(&out, " (heapgauge top pid:%ld)", (long)j->child);
 	end_line(&out);
 	return true;
@@ -353,16 +358,16 @@ static int64_t now_ms(void)
 }
 
 /* Waits; passes signals on, except those the terminal sent to the whole group already. Meanwhile looks for its endpoint. */
-static int wait_for_child(const struct job *j, const sigset_t *held)
+static int wait_for_child(struct job *j, const sigset_t *held)
 {
 	const struct timespec tick = { 0, ENDPOINT_TICK_MS * 1000000L };
-	bool looking = preload_listens(&j->s->agent, &j->agent) && !j->s->quiet;
+	bool looking = preload_listens(&j->s->agent, &j->agent);
 	int64_t began = now_ms();
 	for (;;) {
 		int status;
 		pid_t done = waitpid(j->child, &status, WNOHANG);
 		if (looking && done != j->child)
-			looking = !say_address(j, now_ms() - began);
+			looking = !find_endpoint(j, now_ms() - began);
 		if (done == j->child)
 			return status;
 		siginfo_t info;
@@ -373,6 +378,23 @@ static int wait_for_child(const struct job *j, const sigset_t *held)
 }
 
 /* --- afterwards --- */
+
+/* A killed program leaves its socket. It goes when it is one, and nobody answers there. */
+static void remove_socket(const struct job *j)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	const char *path = j->endpoint + 5;
+	struct stat st;
+	if (strncmp(j->endpoint, "unix:", 5) != 0 || strlen(path) >= sizeof a.sun_path || lstat(path, &st) < 0 ||
+	    !S_ISSOCK(st.st_mode))
+		return;
+	memcpy(a.sun_path, path, strlen(path));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) < 0 && errno == ECONNREFUSED)
+		unlink(path);
+	if (fd >= 0)
+		close(fd);
+}
 
 static void say_end(const struct job *j, int status, struct buf *out)
 {
@@ -391,6 +413,9 @@ static void say_why_none(const struct job *j, int status, struct buf *out)
 		buf_printf(out, "the jemalloc in %s looks built without heap profiling (it then says \"Invalid conf pair: "
 		           "prof:true\" when it starts); build it with --enable-prof, in Rust with the feature "
 		           "\"profiling\"", used->path);
+	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && !j->program.dynamic)
+		buf_adds(out, "a jemalloc that serves malloc() of a static glibc program cannot unwind stacks yet when it is first "
+		              "called, and aborts if profiling is on: link the program dynamically");
 	else if (WIFSIGNALED(status))
 		buf_adds(out, "a signal ends it before it can write the one of its exit; stop it in the way it offers, or "
 		              "get dumps on the way with a smaller --every");
@@ -500,6 +525,7 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 		say_no_endpoint(&j, j.agent.why_not);
 	int status = wait_for_child(&j, &held);
 	sigprocmask(SIG_SETMASK, &j.mask_before, NULL);
+	remove_socket(&j);
 	failed = tell(&j, status, err);
 	int its = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	if (!failed || its == 0)

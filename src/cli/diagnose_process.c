@@ -239,6 +239,8 @@ static void ask_endpoint(struct patient *p)
 		json_copy(answer.data, "version", s->version, sizeof s->version);
 		json_copy(answer.data, "variable", s->variable, sizeof s->variable);
 		json_copy(answer.data, "path", s->path, sizeof s->path);
+		if (strcmp(s->path, "/proc/self/exe") == 0)
+			snprintf(s->path, sizeof s->path, "%s", p->process.exe);
 	}
 	buf_finish(&answer);
 	fetch_address_finish(&a);
@@ -325,8 +327,11 @@ static void find_jemalloc(struct patient *p)
 	}
 	diagnosis_find(d, "active", s->active ? ANSWER_YES : ANSWER_NO, s->active ? "allocations are being sampled"
 	               : "nothing is being sampled");
-	diagnosis_find(d, "rate", ANSWER_YES, "one sample for every %llu bytes on average (lg_prof_sample:%llu)",
-	               1ull << (s->lg_sample & 63), (unsigned long long)s->lg_sample);
+	if (s->lg_sample)
+		diagnosis_find(d, "rate", ANSWER_YES, "one sample for every %llu bytes on average (lg_prof_sample:%llu)",
+		               1ull << (s->lg_sample & 63), (unsigned long long)s->lg_sample);
+	else
+		diagnosis_find(d, "rate", ANSWER_YES, "every allocation (lg_prof_sample:0)");
 	if (!s->active) {
 		char command[64];
 		snprintf(command, sizeof command, "heapgauge attach %ld activate", (long)d->pid);

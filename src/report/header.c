@@ -273,14 +273,14 @@ static void add_program(const struct view *v, struct buf *out)
 		add_string(v, p->mappings[0].file, out);
 }
 
-/* "name, pid 12, 2026-11-21 03:33:10 UTC" */
+/* "name, pid 12, 2026-11-21 03:33:10 UTC"; the name of a running process begins with its number itself. */
 static void add_source(const struct view *v, const struct source *s, struct buf *out)
 {
 	if (s->name)
 		add_string(v, s->name, out);
 	else
 		buf_adds(out, "(unnamed)");
-	if (s->pid)
+	if (s->pid && !(s->name && strncmp(profile_text(v->profile, s->name), "pid ", 4) == 0))
 		buf_printf(out, ", pid %llu", (unsigned long long)s->pid);
 	if (s->time_nanos > 0) {
 		buf_adds(out, ", ");
