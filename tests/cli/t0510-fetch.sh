@@ -52,7 +52,7 @@ shows "a socket with a long path" "unix:$deep/sock" "/debug/pprof/heap None loca
 echo 0123456789abcdef >token && chmod 600 token
 shows "--token-file" "$http" "/debug/pprof/heap Bearer 0123456789abcdef 127.0.0.1:$port" --token-file token
 HEAPGAUGE_TOKEN_FILE=token shows "HEAPGAUGE_TOKEN_FILE" "unix:$scratch/sock" "/debug/pprof/heap Bearer 0123456789abcdef localhost"
-misused "a token that is not there" "nowhere" heapgauge top --token-file nowhere "$http"
+fails "a token that is not there" "nowhere: can.t read the token" heapgauge top --token-file nowhere "$http"
 chmod 644 token
 misused "a token that others can read" "token: " heapgauge top --token-file token "$http"
 
