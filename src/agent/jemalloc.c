@@ -306,6 +306,13 @@ int jemalloc_set_active(const struct jemalloc *j, bool active)
 	return j->mallctl("prof.active", NULL, NULL, &active, sizeof active) == 0 ? HG_OK : HG_FAILED;
 }
 
+bool jemalloc_set_thread_active(const struct jemalloc *j, bool active)
+{
+	bool before = true;
+	size_t n = sizeof before;
+	return j->mallctl("thread.prof.active", &before, &n, &active, sizeof active) != 0 || before;
+}
+
 unsigned jemalloc_lg_sample(const struct jemalloc *j)
 {
 	size_t value = 0, n = sizeof value;

@@ -33,6 +33,8 @@ bool jemalloc_active(const struct jemalloc *j);
 int jemalloc_set_active(const struct jemalloc *j, bool active);
 unsigned jemalloc_lg_sample(const struct jemalloc *j);
 int jemalloc_reset(const struct jemalloc *j, int lg_sample);
+/* May what this thread allocates be sampled? Returns what was so before. */
+bool jemalloc_set_thread_active(const struct jemalloc *j, bool active);
 /* To that file: HG_OK, HG_PROF_OFF, or HG_IO. Takes as long as it takes. */
 int jemalloc_dump(const struct jemalloc *j, const char *path);
 /* A number such as "stats.allocated"; 0 when there is none. */

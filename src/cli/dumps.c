@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "profile/estimate.h"
 
 #define DUMPS_MAX ((size_t)1 << 20)
 #define SHOWN_AT_EACH_END 4
@@ -37,19 +38,39 @@ static bool older(struct timespec a, struct timespec b)
 	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-/* What a program that frees everything before it exits leaves at the end: "t*: 0: 0 [" in the second line. */
-static bool nothing_live(int folder, const char *name)
+/* A number that ends at the character before; *at moves behind both. */
+static bool number_until(const char **at, char before, double *ret)
 {
+	const char *end = strchr(*at, before);
+	uint64_t n;
+	if (!end || !text_parse_u64(*at, (size_t)(end - *at), 10, &n))
+		return false;
+	*at = end + 1;
+	*ret = (double)n;
+	return true;
+}
+
+/* "heap_v2/524288", then "  t*: 3: 4096 [0: 0]": what that stands for; < 0 when it doesn't begin so. */
+static double live_bytes(int folder, const char *name)
+{
+	static const char magic[] = "heap_v2/", all[] = "t*: ";
 	char head[200];
+	double rate, objects, bytes;
 	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
 	if (fd >= 0)
 		close(fd);
-	if (n <= 0)
-		return false;
-	head[n] = '\0';
-	const char *second = strchr(head, '\n');
-	return second && strncmp(second + 1 + strspn(second + 1, " "), "t*: 0: 0 [", 10) == 0;
+	head[n > 0 ? n : 0] = '\0';
+	const char *at = head + sizeof magic - 1;
+	if (strncmp(head, magic, sizeof magic - 1) != 0 || !number_until(&at, '\n', &rate))
+		return -1;
+	at += strspn(at, " ");
+	if (strncmp(at, all, sizeof all - 1) != 0)
+		return -1;
+	at += sizeof all - 1;
+	if (!number_until(&at, ':', &objects) || *at++ != ' ' || !number_until(&at, ' ', &bytes))
+		return -1;
+	return bytes * estimate_scale(objects, bytes, rate);
 }
 
 static bool add_file(struct dumps *d, int folder, const char *name, struct timespec since)
@@ -61,7 +82,7 @@ static bool add_file(struct dumps *d, int folder, const char *name, struct times
 		return true;
 	found.bytes = (uint64_t)st.st_size;
 	found.written = st.st_mtim;
-	found.nothing_live = found.parts.kind == 'f' && nothing_live(folder, name);
+	found.live = found.parts.kind == 'f' ? live_bytes(folder, name) : -1;
 	found.name = strdup(name);
 	struct dump *slot = found.name ? ARRAY_PUSH(d->items, d->n, d->capacity, DUMPS_MAX) : NULL;
 	if (!slot) {
@@ -70,6 +91,25 @@ static bool add_file(struct dumps *d, int folder, const char *name, struct times
 	}
 	*slot = found;
 	return true;
+}
+
+/* The end of the process's dumps that begin at first. */
+static size_t process_end(const struct dumps *d, size_t first)
+{
+	size_t end = first + 1;
+	while (end < d->n && d->items[end].parts.pid == d->items[first].parts.pid)
+		end++;
+	return end;
+}
+
+/* The greatest dump (most stacks) of the process that begins at first. */
+static size_t greatest_of(const struct dumps *d, size_t first)
+{
+	size_t greatest = first;
+	for (size_t i = first + 1; i < process_end(d, first); i++)
+		if (d->items[i].bytes > d->items[greatest].bytes)
+			greatest = i;
+	return greatest;
 }
 
 int dumps_find(const char *folder, struct timespec since, struct dumps *ret, struct error *err)
@@ -81,13 +121,18 @@ int dumps_find(const char *folder, struct timespec since, struct dumps *ret, str
 	bool room = true;
 	for (struct dirent *e; room && (e = readdir(directory));)
 		room = add_file(&d, dirfd(directory), e->d_name, since);
+	if (d.n)
+		qsort(d.items, d.n, sizeof *d.items, by_process_and_sequence);
+	for (size_t i = 0; i < d.n; i = process_end(&d, i)) {
+		struct dump *greatest = &d.items[greatest_of(&d, i)];
+		if (greatest->live < 0)
+			greatest->live = live_bytes(dirfd(directory), greatest->name);
+	}
 	closedir(directory);
 	if (!room) {
 		dumps_finish(&d);
 		return error_nomem(err, "the list of dumps");
 	}
-	if (d.n)
-		qsort(d.items, d.n, sizeof *d.items, by_process_and_sequence);
 	*ret = d;
 	return 0;
 }
@@ -99,8 +144,8 @@ size_t dumps_final(const struct dumps *d, uint64_t main_pid)
 		const struct dump *it = &d->items[i];
 		if (it->parts.kind != 'f')
 			continue;
-		if (best == d->n || it->bytes > d->items[best].bytes ||
-		    (it->bytes == d->items[best].bytes && it->parts.pid == main_pid))
+		if (best == d->n || it->live > d->items[best].live ||
+		    (it->live == d->items[best].live && it->parts.pid == main_pid))
 			best = i;
 	}
 	return best;
@@ -162,28 +207,9 @@ static void describe_range(const struct dumps *d, size_t first, size_t end, stru
 	}
 }
 
-/* The end of the process's dumps that begin at first. */
-static size_t process_end(const struct dumps *d, size_t first)
-{
-	size_t end = first + 1;
-	while (end < d->n && d->items[end].parts.pid == d->items[first].parts.pid)
-		end++;
-	return end;
-}
-
-/* The greatest dump (most stacks) of the process that begins at first. */
-static size_t greatest_of(const struct dumps *d, size_t first)
-{
-	size_t greatest = first;
-	for (size_t i = first + 1; i < process_end(d, first); i++)
-		if (d->items[i].bytes > d->items[greatest].bytes)
-			greatest = i;
-	return greatest;
-}
-
 /*
- * A script or a driver starts the program that matters: of the other processes those with the greatest dumps are
- * named. *ret_greatest: the greatest of them, when it is greater than any in [first, end); else unchanged.
+ * A script or a driver starts the program that matters: of the other processes those whose greatest dumps stand for
+ * the most memory are named. *ret_greatest: the first of them, when it stands for more than that of [first, end); else unchanged.
  */
 static void describe_others(const struct dumps *d, size_t first, size_t end, size_t *ret_greatest,
                             struct buf *out)
@@ -196,7 +222,7 @@ static void describe_others(const struct dumps *d, size_t first, size_t end, siz
 			continue;
 		processes++;
 		size_t candidate = greatest_of(d, i), at = n < SHOWN_OTHERS ? n++ : n;
-		while (at > 0 && d->items[candidate].bytes > d->items[shown[at - 1]].bytes) {
+		while (at > 0 && d->items[candidate].live > d->items[shown[at - 1]].live) {
 			if (at < SHOWN_OTHERS)
 				shown[at] = shown[at - 1];
 			at--;
@@ -209,7 +235,7 @@ static void describe_others(const struct dumps *d, size_t first, size_t end, siz
 	           processes == 1 ? "" : " of each, at most four");
 	for (size_t i = 0; i < n; i++)
 		describe_one(&d->items[shown[i]], out);
-	if (first == end || d->items[shown[0]].bytes > d->items[greatest_of(d, first)].bytes)
+	if (first == end || d->items[shown[0]].live > d->items[greatest_of(d, first)].live)
 		*ret_greatest = shown[0];
 }
 
@@ -228,7 +254,7 @@ void dumps_describe(const struct dumps *d, const char *folder, uint64_t main_pid
 		       d->items[oldest_at - 1].parts.pid == d->items[newest_at].parts.pid)
 			oldest_at--;
 	}
-	if (d->items[newest_at].nothing_live && newest_at > oldest_at) {
+	if (d->items[newest_at].live == 0 && newest_at > oldest_at) {
 		newest_at--;
 		buf_adds(out, "Everything sampled was freed before the exit; the dump before the last says more.\n");
 	}

@@ -16,7 +16,7 @@ struct dump {
 	char *name;
 	struct dump_name parts;
 	uint64_t bytes;
-	bool nothing_live;      /* at exit: its header says that no sampled block was in use */
+	double live;            /* bytes in use, by its header, in one at exit and in the greatest of a process; < 0: not looked at */
 	struct timespec written;
 };
 
@@ -30,8 +30,8 @@ int dumps_find(const char *folder, struct timespec since, struct dumps *ret, str
 void dumps_finish(struct dumps *d);
 
 /*
- * The dump of the main process's exit, or of another process's that is greater (a driver starts the program that
- * matters); d->n when there is none.
+ * The dump of the main process's exit, or of another process's that stands for more memory (a driver starts the
+ * program that matters); d->n when there is none.
  */
 size_t dumps_final(const struct dumps *d, uint64_t main_pid);
 
