@@ -32,6 +32,7 @@
 struct attach {
 	struct process process;
 	struct code code;
+	struct unwinder *unwinder;
 	struct attach_options options;
 	const struct process_jemalloc *chosen;  /* once one of several is known to be the one */
 };
@@ -79,6 +80,7 @@ void attach_close(struct attach *a)
 {
 	if (!a)
 		return;
+	unwinder_free(a->unwinder);
 	code_finish(&a->code);
 	process_close(&a->process);
 	free(a);
@@ -87,6 +89,11 @@ void attach_close(struct attach *a)
 const struct process *attach_process(const struct attach *a)
 {
 	return &a->process;
+}
+
+const struct process_jemalloc *attach_jemalloc(const struct attach *a)
+{
+	return a->chosen ? a->chosen : &a->process.jemallocs[0];
 }
 
 /* --- a visit --- */
@@ -128,8 +135,9 @@ static int begin(struct visit *v, struct attach *a, struct error *err)
 	*v = (struct visit){ .attach = a };
 	v->search = (struct safe_point_search){
 		.process = &a->process,
-		.jemalloc = a->chosen ? a->chosen : &a->process.jemallocs[0],
+		.jemalloc = attach_jemalloc(a),
 		.code = &a->code,
+		.unwinder = &a->unwinder,
 		.blocked_only = a->options.blocked_only,
 		.breakpoint_only = a->options.breakpoint_only,
 		.wait_ms = a->options.wait_ms ? a->options.wait_ms : WAIT_MS,
@@ -224,7 +232,7 @@ static int read_bool(struct visit *v, const struct process_jemalloc *j, const ch
 static int choose(struct visit *v, bool *ret_built_in, bool *ret_enabled, struct error *err)
 {
 	struct attach *a = v->attach;
-	const struct process_jemalloc *first = a->chosen ? a->chosen : &a->process.jemallocs[0];
+	const struct process_jemalloc *first = attach_jemalloc(a);
 	int failed = read_bool(v, first, "config.prof", ret_built_in, err);
 	if (!failed)
 		failed = read_bool(v, first, "opt.prof", ret_enabled, err);

@@ -46,5 +46,7 @@ int attach_reset(struct attach *a, int lg_sample, struct attach_times *times, st
 int attach_dump(struct attach *a, int *ret_fd, struct attach_times *times, struct error *err);
 
 const struct process *attach_process(const struct attach *a);
+/* The one that is spoken to: of several, once one was spoken to, that with profiling enabled. */
+const struct process_jemalloc *attach_jemalloc(const struct attach *a);
 
 #endif

@@ -243,30 +243,38 @@ const struct region *process_region_at(const struct process *p, uint64_t address
 
 /* --- files --- */
 
-int process_image(const struct process *p, const struct region *r, struct elf_image *ret, struct error *err)
+int process_file(const struct process *p, const struct region *r, struct error *err)
 {
+	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 	char path[PATH_MAX + 64];
 	struct stat st;
 	snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)p->pid, (unsigned long long)r->start,
 	         (unsigned long long)r->end);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = open(path, O_CLOEXEC | flags);
 	if (fd < 0 && strcmp(process_path(p, r), p->exe) == 0) {
 		snprintf(path, sizeof path, "/proc/%d/exe", (int)p->pid);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = open(path, O_CLOEXEC | flags);
 	}
-	if (fd < 0) {
-		snprintf(path, sizeof path, "/proc/%d/root%s", (int)p->pid, process_path(p, r));
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		/* Devices differ between maps and stat on some file systems (overlayfs, btrfs); the inode must do. */
-		if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_ino != r->inode)) {
-			close(fd);
-			return error_set(err, E_IO, "%.200s: the file that process %d runs has been replaced, and its old content "
-			                 "can only be read as root", process_path(p, r), (int)p->pid);
-		}
-	}
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof path, "/proc/%d/root%s", (int)p->pid, process_path(p, r));
+	fd = open(path, O_CLOEXEC | flags);
 	if (fd < 0)
 		return error_set(err, E_IO, "%.200s: cannot open this file of process %d: %s", process_path(p, r), (int)p->pid,
 		                 strerror(errno));
+	/* Devices differ between maps and stat on some file systems (overlayfs, btrfs); the inode must do. */
+	if (fstat(fd, &st) == 0 && st.st_ino == r->inode)
+		return fd;
+	close(fd);
+	return error_set(err, E_IO, "%.200s: the file that process %d runs has been replaced, and its old content can only be read as "
+	                 "root", process_path(p, r), (int)p->pid);
+}
+
+int process_image(const struct process *p, const struct region *r, struct elf_image *ret, struct error *err)
+{
+	int fd = process_file(p, r, err);
+	if (fd < 0)
+		return fd;
 	int failed = elf_image_open_fd(ret, fd, process_path(p, r), err);
 	close(fd);
 	return failed;

@@ -64,7 +64,9 @@ void process_close(struct process *p);
 /* The path of a region, "" when it has none; as the process sees it, without " (deleted)". */
 const char *process_path(const struct process *p, const struct region *r);
 
-/* The ELF file behind a region, whatever has happened to its name. */
+/* A descriptor of the file behind a region, whatever has happened to its name; negative: the error's code. */
+int process_file(const struct process *p, const struct region *r, struct error *err);
+/* The ELF tables in it. */
 int process_image(const struct process *p, const struct region *r, struct elf_image *ret, struct error *err);
 
 /* What must be added to the file's addresses; false when the region isn't one of the file's loaded segments. */

@@ -27,6 +27,9 @@
 #define TURN_MS 200             /* at the breakpoints, at first */
 #define WATCHED_MAX 256
 #define BREAKPOINTS 4           /* debug registers of the processor */
+#define ALONE 8                 /* threads that are watched one by one, before all are */
+#define ALONE_MS 10
+#define PAUSE_NS 2000000        /* between two rounds over threads that wait */
 
 /* --- waiting in a system call --- */
 
@@ -48,6 +51,47 @@ static int seize(const struct safe_point_search *s, pid_t thread, struct tracee 
 	return *ret_gone ? 0 : failed;
 }
 
+static struct unwinder *unwinder_of(struct safe_point_search *s)
+{
+	if (!*s->unwinder)
+		*s->unwinder = unwinder_new(s->process);
+	return *s->unwinder;
+}
+
+/*
+ * Its stack has words that lead into the allocator. If they are leftovers, its frames tell; they are worked out while it goes on
+ * waiting, and count when it is found as it was. It stands when this returns true.
+ */
+static bool is_clear_by_frames(struct safe_point_search *s, struct tracee *t)
+{
+	struct tracee as_it_was = *t;
+	bool gone;
+	struct error ignored;
+	tracee_let_go(t);
+	struct unwinder *u = unwinder_of(s);
+	if (!u || !unwinder_is_clear(u, &as_it_was, s->code, false) || seize(s, as_it_was.thread, t, &gone, &ignored) || gone ||
+	    !tracee_stop(t, STOP_MS))
+		return false;
+	if (was_waiting(t) && unwinder_still_holds(u, t))
+		return true;
+	tracee_let_go(t);
+	return false;
+}
+
+static bool try_blocked(struct safe_point_search *s, const struct process *map, struct tracee *t)
+{
+	s->ret_tried++;
+	if (!tracee_stop(t, STOP_MS))
+		return false;
+	enum stack_verdict verdict = was_waiting(t) ? stack_check(t, map, s->code, false) : STACK_FOREIGN;
+	if (verdict == STACK_SAFE)
+		return true;
+	if (verdict == STACK_IN_ALLOCATOR)
+		return is_clear_by_frames(s, t);
+	tracee_let_go(t);
+	return false;
+}
+
 static int find_blocked(struct safe_point_search *s, const struct process *map, const struct threads *threads, struct tracee *ret,
                         bool *ret_found, struct error *err)
 {
@@ -58,12 +102,7 @@ static int find_blocked(struct safe_point_search *s, const struct process *map, 
 		int failed = seize(s, threads->items[i].id, ret, &gone, err);
 		if (failed)
 			return failed;
-		s->ret_tried++;
-		if (gone || !tracee_stop(ret, STOP_MS))
-			continue;
-		*ret_found = was_waiting(ret) && stack_check(ret, map, s->code, false) == STACK_SAFE;
-		if (!*ret_found)
-			tracee_let_go(ret);
+		*ret_found = !gone && try_blocked(s, map, ret);
 	}
 	return 0;
 }
@@ -120,6 +159,18 @@ static bool is_breakpoint(const struct watches *all, struct watch *w, int signal
 	       info.si_code == TRAP_HWBKPT && tracee_read_registers(&w->tracee) && is_at_entry(all, &w->tracee);
 }
 
+/* It may stop for our asking just when it has hit a breakpoint: the signal of that is still in its queue. */
+static bool has_hit(const struct watch *w)
+{
+	siginfo_t queued[32];
+	struct __ptrace_peeksiginfo_args from_start = { 0, 0, 32 };
+	long n = tracee_request(&w->tracee, PTRACE_PEEKSIGINFO, (uintptr_t)&from_start, (uintptr_t)queued);
+	for (long i = 0; i < n; i++)
+		if (queued[i].si_signo == SIGTRAP && queued[i].si_code == TRAP_HWBKPT)
+			return true;
+	return false;
+}
+
 /*
  * Stops it, whatever it takes, clears its debug registers and lets it go: a breakpoint that stayed would end its process. It may take the
  * time of a disk, when it waits for one.
@@ -127,21 +178,23 @@ static bool is_breakpoint(const struct watches *all, struct watch *w, int signal
 static void unwatch(const struct watches *all, struct watch *w)
 {
 	struct tracee *t = &w->tracee;
-	int signal = 0;
 	if (!t->seized || t->gone)
 		return;
 	tracee_interrupt(t);
-	for (;;) {
+	for (bool standing = false; !standing;) {
+		int signal = 0;
 		enum tracee_event e = tracee_wait(t, now_ms() + 1000, &signal);
 		if (e == TRACEE_GONE)
 			return;
 		if (e == TRACEE_NOTHING)
 			continue;
-		if (e == TRACEE_SIGNAL && !is_breakpoint(all, w, signal))
+		clear(w);
+		standing = e == TRACEE_SIGNAL || !has_hit(w);
+		if (!standing)
+			tracee_continue(t, 0);
+		else if (e == TRACEE_SIGNAL && !is_breakpoint(all, w, signal))
 			t->signal = signal;
-		break;
 	}
-	clear(w);
 	if (tracee_read_registers(t))
 		tracee_let_go(t);
 }
@@ -152,9 +205,11 @@ static bool may_be_watched(const struct thread *t)
 	return t->state == 'R' || (t->state == 'S' && t->waits);
 }
 
-static int watch_all(struct safe_point_search *s, const struct threads *threads, struct watches *all, struct error *err)
+/* Up to most of them, without the first few. */
+static int watch_some(struct safe_point_search *s, const struct threads *threads, size_t without, size_t most, struct watches *all,
+                      struct error *err)
 {
-	for (size_t i = 0; i < threads->n && all->n < WATCHED_MAX; i++) {
+	for (size_t i = 0; i < threads->n && all->n < most; i++) {
 		/* From the back: running threads, the likelier ones, come last in the list. */
 		const struct thread *thread = &threads->items[threads->n - 1 - i];
 		struct watch *w = &all->items[all->n];
@@ -162,6 +217,10 @@ static int watch_all(struct safe_point_search *s, const struct threads *threads,
 		*w = (struct watch){ 0 };
 		if (!may_be_watched(thread))
 			continue;
+		if (without) {
+			without--;
+			continue;
+		}
 		int failed = seize(s, thread->id, &w->tracee, &gone, err);
 		if (failed)
 			return failed;
@@ -179,6 +238,13 @@ static int watch_all(struct safe_point_search *s, const struct threads *threads,
 	return 0;
 }
 
+static bool is_clear_at_entry(struct safe_point_search *s, const struct process *map, const struct tracee *t)
+{
+	enum stack_verdict verdict = stack_check(t, map, s->code, true);
+	return verdict == STACK_SAFE || (verdict == STACK_IN_ALLOCATOR && *s->unwinder &&
+	                                 unwinder_is_clear(*s->unwinder, t, s->code, true));
+}
+
 /* What one of the watched threads has to say. True: it stands at a safe point. */
 static bool hear(struct safe_point_search *s, const struct process *map, const struct watches *all, struct watch *w)
 {
@@ -193,7 +259,7 @@ static bool hear(struct safe_point_search *s, const struct process *map, const s
 			return false;
 		}
 		t->stopped_at_ms = now_ms();
-		if (stack_check(t, map, s->code, true) == STACK_SAFE)
+		if (is_clear_at_entry(s, map, t))
 			return true;
 		s->ret_tried++;
 		tracee_continue(t, 0);  /* the kernel has set the flag that passes the breakpoint once */
@@ -227,26 +293,43 @@ static struct watch *wait_for_hit(struct safe_point_search *s, const struct proc
 	return NULL;
 }
 
-static int find_at_breakpoint(struct safe_point_search *s, const struct process *map, const struct threads *threads, double deadline,
-                              size_t first_entry, struct tracee *ret, bool *ret_found, struct error *err)
+/* Watches one thread, or all, until the deadline; the rest are let go before the one that was found does anything. */
+static int watch(struct safe_point_search *s, const struct process *map, const struct threads *threads, size_t without, size_t most,
+                 struct watches *all, double deadline, struct tracee *ret, bool *ret_found, struct error *err)
 {
-	const struct process_jemalloc *j = s->jemalloc;
-	struct watches all = { 0 };
-	for (size_t i = first_entry; i < j->n_entries && all.n_entries < BREAKPOINTS; i++)
-		all.entries[all.n_entries++] = j->entries[i];
-	all.items = calloc(WATCHED_MAX, sizeof *all.items);
-	if (!all.items)
-		return error_nomem(err, "the threads of the process");
-	int failed = watch_all(s, threads, &all, err);
-	struct watch *hit = failed ? NULL : wait_for_hit(s, map, &all, deadline);
+	all->n = 0;
+	int failed = watch_some(s, threads, without, most, all, err);
+	struct watch *hit = failed ? NULL : wait_for_hit(s, map, all, deadline);
 	if (hit) {
 		clear(hit);
 		*ret = hit->tracee;
 		*ret_found = true;
 	}
-	for (size_t i = 0; i < all.n; i++)
-		if (&all.items[i] != hit)
-			unwatch(&all, &all.items[i]);
+	for (size_t i = 0; i < all->n; i++)
+		if (&all->items[i] != hit)
+			unwatch(all, &all->items[i]);
+	return failed;
+}
+
+/*
+ * The busiest threads first, one by one, since a thread that is found stands while others are let go; then all at once.
+ */
+static int find_at_breakpoint(struct safe_point_search *s, const struct process *map, const struct threads *threads, double deadline,
+                              size_t first_entry, struct tracee *ret, bool *ret_found, struct error *err)
+{
+	const struct process_jemalloc *j = s->jemalloc;
+	struct watches all = { 0 };
+	int failed = 0;
+	for (size_t i = first_entry; i < j->n_entries && all.n_entries < BREAKPOINTS; i++)
+		all.entries[all.n_entries++] = j->entries[i];
+	all.items = calloc(WATCHED_MAX, sizeof *all.items);
+	if (!all.items)
+		return error_nomem(err, "the threads of the process");
+	unwinder_of(s);         /* before anything stands */
+	for (size_t i = 0; i < ALONE && i < threads->n && !failed && !*ret_found && now_ms() < deadline; i++)
+		failed = watch(s, map, threads, i, 1, &all, now_ms() + ALONE_MS, ret, ret_found, err);
+	if (!failed && !*ret_found)
+		failed = watch(s, map, threads, 0, WATCHED_MAX, &all, deadline, ret, ret_found, err);
 	free(all.items);
 	return failed;
 }
@@ -262,6 +345,7 @@ static int none_came(const struct safe_point_search *s, struct error *err)
 
 static int take_turns(struct safe_point_search *s, struct threads *threads, struct tracee *ret, bool *ret_found, struct error *err)
 {
+	const struct timespec pause = { 0, PAUSE_NS };
 	double deadline = now_ms() + s->wait_ms, turn = TURN_MS;
 	size_t first_entry = 0;
 	int failed;
@@ -281,6 +365,8 @@ static int take_turns(struct safe_point_search *s, struct threads *threads, stru
 			first_entry = first_entry || s->jemalloc->n_entries <= BREAKPOINTS ? 0 : BREAKPOINTS;
 			turn *= 2;
 		}
+		if (!failed && !*ret_found)
+			nanosleep(&pause, NULL);
 		process_close(&map);
 	} while (!failed && !*ret_found && now_ms() < deadline);
 	return failed;

@@ -4,11 +4,13 @@
 
 #include "attach/code.h"
 #include "attach/tracee.h"
+#include "attach/unwind.h"
 
 struct safe_point_search {
 	const struct process *process;
 	const struct process_jemalloc *jemalloc;
 	const struct code *code;
+	struct unwinder **unwinder;     /* made when it is needed; the caller's to free */
 	bool blocked_only, breakpoint_only;
 	double wait_ms;
 	unsigned ret_tried;             /* threads and moments that were not safe */

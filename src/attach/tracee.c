@@ -2,9 +2,8 @@
  * A thread that waits in a system call leaves it to stop. Most calls the kernel then starts again by itself when the thread goes on
  * (it left -ERESTARTSYS or the like in rax, the call's number in orig_rax). A few end with EINTR although no signal was
  * handled (signal(7), "Interruption of system calls and library functions by stop signals"); those are started again here:
- * number into rax, rip back to the instruction. Between that and the moment the thread is in the call again, a signal
- * with a handler may come, which in a life without us would have ended the call. So the thread is watched until it enters
- * the call; when a signal comes first, the EINTR is put back and is then the truth.
+ * number into rax, rip back to the instruction. Unless a signal has come that has a handler: in a life without us it would have ended
+ * the call, so the EINTR is then the truth. A signal that the call itself lets in (epoll_pwait) is kept out until the thread is in it again.
  */
 #include "attach/tracee.h"
 
@@ -21,7 +20,7 @@
 #include "attach/process.h"
 
 #define SLEEP_NS 1000000
-#define ENTER_MS 2000           /* for a thread that is two bytes away from its system call */
+#define SETTLE_NS 30000         /* a signal to the process is taken by another of its threads in that time, if by any */
 
 double now_ms(void)
 {
@@ -190,11 +189,27 @@ bool tracee_stop(struct tracee *t, double limit_ms)
 
 /* --- letting go --- */
 
-static bool is_caught(const struct tracee *t, int signal)
+static bool has_pending(const struct tracee *t, const char *key)
 {
-	uint64_t caught = 0;
+	uint64_t pending = 0, blocked = 0, caught = 0;
+	process_status_number(t->process, t->thread, key, 16, &pending);
+	if (!pending)
+		return false;
+	process_status_number(t->process, t->thread, "SigBlk", 16, &blocked);
 	process_status_number(t->process, t->thread, "SigCgt", 16, &caught);
-	return signal > 0 && signal <= 64 && (caught >> (signal - 1) & 1);
+	return (pending & ~blocked & caught) != 0;
+}
+
+/* Is there a signal that will be handled by this thread before it does anything else? */
+static bool signal_comes(const struct tracee *t)
+{
+	const struct timespec settle = { 0, SETTLE_NS };
+	bool shared = has_pending(t, "ShdPnd");
+	for (int i = 0; i < 3 && shared; i++) {
+		nanosleep(&settle, NULL);
+		shared = has_pending(t, "ShdPnd");
+	}
+	return shared || has_pending(t, "SigPnd");
 }
 
 static bool was_cut_short(const struct tracee *t)
@@ -204,28 +219,21 @@ static bool was_cut_short(const struct tracee *t)
 	       process_read(t->process, t->regs.rip - 2, instruction, 2) && memcmp(instruction, "\x0f\x05", 2) == 0;
 }
 
-/* Back into its call, or up to a signal that came first and has ended it. */
-static void enter_again(struct tracee *t)
-{
-	struct user_regs_struct again = t->regs;
-	int signal = 0;
-	again.rip -= 2;
-	again.rax = t->regs.orig_rax;
-	again.orig_rax = (unsigned long long)-1;
-	if (tracee_request(t, PTRACE_SETREGS, 0, (uintptr_t)&again) < 0 || tracee_request(t, PTRACE_SYSCALL, 0, 0) < 0)
-		return;
-	if (tracee_wait(t, now_ms() + ENTER_MS, &signal) == TRACEE_SIGNAL) {
-		t->signal = signal;
-		if (is_caught(t, signal))
-			tracee_request(t, PTRACE_SETREGS, 0, (uintptr_t)&t->regs);
-	}
-}
-
 static void put_back(struct tracee *t)
 {
-	tracee_request(t, PTRACE_SETREGS, 0, (uintptr_t)&t->regs);
-	if (!t->signal && was_cut_short(t))
-		enter_again(t);
+	struct user_regs_struct again = t->regs;
+	uint64_t mask;
+	if (!t->signal && was_cut_short(t)) {
+		/* While such a call waits, the kernel has its mask in force, and our writing it puts the thread's own back. */
+		if (tracee_request(t, PTRACE_GETSIGMASK, sizeof mask, (uintptr_t)&mask) == 0)
+			tracee_request(t, PTRACE_SETSIGMASK, sizeof mask, (uintptr_t)&mask);
+		if (!signal_comes(t)) {
+			again.rip -= 2;
+			again.rax = t->regs.orig_rax;
+			again.orig_rax = (unsigned long long)-1;
+		}
+	}
+	tracee_request(t, PTRACE_SETREGS, 0, (uintptr_t)&again);
 }
 
 void tracee_let_go(struct tracee *t)
@@ -233,8 +241,7 @@ void tracee_let_go(struct tracee *t)
 	if (!t->seized || t->gone)
 		return;
 	put_back(t);
-	if (!t->gone)
-		detach(t);
+	detach(t);
 }
 
 void tracee_go_on(struct tracee *t)
@@ -242,7 +249,6 @@ void tracee_go_on(struct tracee *t)
 	if (!t->seized || t->gone)
 		return;
 	put_back(t);
-	if (!t->gone)
-		tracee_continue(t, t->signal);
+	tracee_continue(t, t->signal);
 	t->signal = 0;
 }
