@@ -1,8 +1,8 @@
 /*
  * The two ways to read gzip must agree, whatever the sizes of the pieces in which the stream is
- * read; and what is packed must unpack.
+ * read; and what is packed must unpack, also what inside other programs is packed as it comes.
  */
-#include "format/format.h"
+#include "format/gz_sink.h"
 
 #include <stdlib.h>
 
@@ -56,6 +56,43 @@ static void pack_and_unpack(const uint8_t *data, size_t n)
 	buf_finish(&packed);
 }
 
+static int collect(void *context, const void *bytes, size_t n, struct error *err)
+{
+	(void)err;
+	buf_add(context, bytes, n);
+	return E_OK;
+}
+
+/* The bytes over and over, each time from another one on, until windows and chunks have come and gone; step bytes a call. */
+static void pack_as_it_comes(const uint8_t *data, size_t n, size_t step)
+{
+	struct read_limits all = limits;
+	struct error err = { 0 };
+	struct buf packed, whole, again;
+	buf_init(&packed, 1 << 20);
+	buf_init(&whole, 1 << 20);
+	buf_init(&again, 1 << 20);
+	for (size_t i = 0; n > 0 && whole.len < 150000; i++)
+		buf_add(&whole, data + i % n, n - i % n);
+	struct gz_sink *g = gz_sink_new(collect, &packed);
+	if (!g)
+		abort();
+	for (size_t at = 0; at < whole.len; at += step)
+		if (gz_sink_add(g, whole.data + at, whole.len - at < step ? whole.len - at : step, &err))
+			abort();
+	if (gz_sink_end(g, &err))
+		abort();
+	all.gzip_ratio = 2000;
+	all.input_bytes = 1 << 20;
+	if (gz_inflate(packed.data, packed.len, "packed", &all, &again, &err) || again.len != whole.len ||
+	    (whole.len && memcmp(again.data, whole.data, whole.len) != 0))
+		abort();
+	gz_sink_free(g);
+	buf_finish(&packed);
+	buf_finish(&whole);
+	buf_finish(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct error err = { 0 };
@@ -73,6 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		abort();
 	if (n % 16 == 0)        /* packing is slow, and what it does depends little on the bytes */
 		pack_and_unpack(data, n);
+	if (n % 16 == 1)
+		pack_as_it_comes(data, n, step);
 	buf_finish(&whole);
 	buf_finish(&streamed);
 	return 0;

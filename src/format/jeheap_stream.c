@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define PIECE ((size_t)32 << 10)        /* for zlib, at a time */
+#define PIECE ((size_t)32 << 10)        /* for the sink, at a time */
 
 /* One reading of a dump whose samples are emitted at once. */
 struct pass {
@@ -333,7 +333,7 @@ int jeheap_to_pprof(struct stream *in, const struct read_limits *limits, const s
 	c.pass.context = &c;
 	buf_init(&c.piece, BUF_MAX_DEFAULT);
 	c.gz = gz_sink_new(sink, context);
-	int rc = c.gz ? pass_read(&c.pass, in, limits, err) : error_nomem(err, "zlib's state");
+	int rc = c.gz ? pass_read(&c.pass, in, limits, err) : error_nomem(err, "the compressor");
 	if (rc == E_OK)
 		rc = write_tables(&c, err);
 	if (rc == E_OK)
