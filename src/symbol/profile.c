@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/processors.h"
 #include "profile/operations.h"
 #include "symbol/binaries.h"
 #include "symbol/resolve.h"
@@ -144,8 +144,10 @@ static void resolve_all(struct work *w)
 		busy += has_work;
 	}
 	qsort(w->order, w->binaries.n, sizeof(*w->order), compare_turns);
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t wanted = cpus > THREADS_MAX ? THREADS_MAX : cpus > 0 ? (size_t)cpus : 1;
+	/* Not sysconf(), which reads in /sys and /proc: the sandbox has neither. */
+	size_t wanted = processors_available();
+	if (wanted > THREADS_MAX)
+		wanted = THREADS_MAX;
 	if (wanted > busy)
 		wanted = busy;
 	pthread_attr_t attributes;
