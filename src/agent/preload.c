@@ -19,6 +19,27 @@ static void say(const char *text)
 	(void)ignored;
 }
 
+/*
+ * Programs that this one starts inherit all of it, and can't have the same port: that is no news. So the first one leaves word for them. (A
+ * program that takes this one's place by exec has its number, and its port.)
+ */
+#define STARTED "HEAPGAUGE_AGENT_PROCESS"
+
+static void leave_word(void)
+{
+	char number[24];
+	snprintf(number, sizeof number, "%ld", (long)getpid());
+	setenv(STARTED, number, 1);
+}
+
+static bool is_below_another(void)
+{
+	char number[24];
+	const char *started = getenv(STARTED);
+	snprintf(number, sizeof number, "%ld", (long)getpid());
+	return started && strcmp(started, number) != 0;
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	static char storage[8192];
@@ -38,6 +59,8 @@ __attribute__((constructor)) static void start(void)
 		return;
 	o.error = sentence;
 	o.error_size = sizeof sentence;
-	if (hg_agent_start(&o, &agent))
+	if (hg_agent_start(&o, &agent) == HG_OK)
+		leave_word();
+	else if (!is_below_another())
 		say(sentence);
 }
