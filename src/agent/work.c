@@ -208,6 +208,18 @@ static bool client_gone(void *context)
 	return http_ticket_gone(t->server, t->ticket);
 }
 
+/* "pid 1234 (redis-server)", as the command line calls a process. */
+static void name_process(char *to, size_t room)
+{
+	char program[32] = "";
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, program, sizeof program - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	program[n > 0 ? n - 1 : 0] = '\0';
+	snprintf(to, room, "pid %ld (%s)", (long)getpid(), program);
+}
+
 int work_name_profile(const char *symbolizer, enum profile_form form, bool named, int profile_fd, int *ret_fd,
                       uint64_t *ret_n, bool (*cancelled)(void *context), void *context, struct error *err)
 {
@@ -215,8 +227,10 @@ int work_name_profile(const char *symbolizer, enum profile_form form, bool named
 	child_find_program(symbolizer, program, sizeof program);
 	if (!program[0])
 		return HG_NO_SYMBOLIZER;
+	char name[96];
+	name_process(name, sizeof name);
 	const char *arguments[] = {
-		"symbolize", "--sandbox", "--to", form_name(form), "--symbols", named ? "full" : "none", "-", NULL,
+		"symbolize", "--sandbox", "--to", form_name(form), "--symbols", named ? "full" : "none", "--name", name, "-", NULL,
 	};
 	struct child_request r = {
 		.program = program, .arguments = arguments, .input = profile_fd, .output_max = OUTPUT_MAX,

@@ -70,6 +70,8 @@ static const struct option_spec own_options[] = {
 	{ "memory-limit", 0, false, OPTION_SIZE, "SIZE", "of addresses, in the sandbox (default 4G)",
 	  offsetof(struct symbolize_settings, memory_limit) },
 	{ "title", 0, false, OPTION_TEXT, "TEXT", "headline of a picture", offsetof(struct symbolize_settings, what.title) },
+	{ "name", 0, false, OPTION_TEXT, "TEXT", "what reports call a profile that comes through standard input",
+	  offsetof(struct symbolize_settings, what.load.stdin_name) },
 	{ "output", 'o', false, OPTION_TEXT, "FILE", "write to FILE: whole or not at all",
 	  offsetof(struct symbolize_settings, output) },
 };

@@ -16,6 +16,7 @@ struct load_settings {
 	struct text_list symbol_path;
 	const char *base;
 	const char *token_file;
+	const char *stdin_name;         /* what "-" is called; NULL: "standard input" */
 	bool merge, partial;
 };
 

@@ -36,7 +36,7 @@ def profiles():
             if form == "json":
                 json.loads(body)
         code, _, body = ask(url, "/debug/pprof/heap?debug=1")
-        check(code == 200 and b"planted_leak" in body and b"flat" in body, "debug=1 is text")
+        check(code == 200 and b"planted_leak" in body and b"File:     pid %d (host)" % h.pid in body, "debug=1 is text, about this process")
         code, _, body = ask(url, "/debug/pprof/heap?symbolize=1")
         check(code == 200 and is_gzip(body) and flat(top(heapgauge, body, "--symbols", "none"), "planted_leak") > 0,
               "symbolize=1 puts names into the file", code)
