@@ -181,8 +181,9 @@ static int load_file(const struct load_settings *s, const char *path, struct buf
 	bool is_stdin = strcmp(path, "-") == 0;
 	struct stat st;
 	bool have_stat = !is_stdin && fstat(file.fd, &st) == 0;
-	const char *stdin_name = s->stdin_name ? s->stdin_name : "standard input";
-	failed = read_profile(s, &file, is_stdin ? stdin_name : path_base(path), warnings, ret, err);
+	if (is_stdin && s->stdin_name)
+		file.name = s->stdin_name;
+	failed = read_profile(s, &file, is_stdin ? file.name : path_base(path), warnings, ret, err);
 	stream_close(&file);
 	if (failed)
 		return failed;
