@@ -26,8 +26,6 @@
 /* Places that are only used under pressure give their memory back. */
 #define KEPT_PLACES 4
 
-static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
 static void send_more(struct http_exchange *x);
 
 static void enter(struct http_exchange *x, enum http_state state, int64_t within_ms)
@@ -122,12 +120,10 @@ static bool progresses(struct http_exchange *x, size_t n)
 static void leave(struct http_exchange *x)
 {
 	char c;
-	if (x->whole && recv(x->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) {
+	if ((x->whole && recv(x->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) || shutdown(x->fd, SHUT_WR) < 0)
 		http_connection_close(x);
-		return;
-	}
-	shutdown(x->fd, SHUT_WR);
-	enter(x, HTTP_LINGERS, LINGER_MS);
+	else
+		enter(x, HTTP_LINGERS, LINGER_MS);
 }
 
 /* Bytes that went out of the head and short body, or of the descriptor; 0: a file that is shorter than it was said to be. */
@@ -249,6 +245,19 @@ static int check_route(struct http_exchange *x)
 	return 0;
 }
 
+/* False when the connection is of no use any more. Where there is no room for these few bytes now, he isn't told. */
+static bool tell_to_go_on(struct http_exchange *x)
+{
+	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	for (size_t at = 0; at < sizeof(text) - 1;) {
+		ssize_t n = send(x->fd, text + at, sizeof(text) - 1 - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EINTR)
+			return at == 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
 /* The handler's turn, now or when the body is there. */
 static void begin_request(struct http_exchange *x, size_t head_n)
 {
@@ -263,8 +272,7 @@ static void begin_request(struct http_exchange *x, size_t head_n)
 		handle(x);
 		return;
 	}
-	if (x->request.expects_continue && !more &&
-	    send(x->fd, go_on, sizeof(go_on) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(go_on) - 1) {
+	if (x->request.expects_continue && !more && !tell_to_go_on(x)) {
 		http_connection_close(x);
 		return;
 	}
@@ -353,8 +361,7 @@ static void read_rest(struct http_exchange *x)
 static void probe(struct http_exchange *x)
 {
 	x->half_closed = true;
-	if (!x->server->listener.local_socket && x->request.minor >= 1 &&
-	    send(x->fd, go_on, sizeof(go_on) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(go_on) - 1)
+	if (!x->server->listener.local_socket && x->request.minor >= 1 && !tell_to_go_on(x))
 		http_connection_close(x);
 }
 
