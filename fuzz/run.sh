@@ -1,13 +1,22 @@
 #!/bin/sh
-# Fuzzes one reader: fuzz/run.sh NAME [SECONDS]. Needs clang with libFuzzer. The corpus grows in
-# build-fuzz/NAME; fuzz/corpus/NAME holds the small one that is kept (see -merge=1 of libFuzzer).
+# Fuzzes one reader: fuzz/run.sh NAME [SECONDS [LIBFUZZER-OPTION...]]. Needs clang with libFuzzer. The corpus grows in
+# build-fuzz/NAME; fuzz/corpus/NAME holds the small one that is kept (see -merge=1 of libFuzzer). For many runs of
+# what is known well: FUZZ_CFLAGS=-fno-sanitize-coverage=trace-cmp,indirect-calls is twice as fast.
 set -eu
 cd "$(dirname "$0")/.."
 name=$1 seconds=${2:-1800}
+shift $(($# < 2 ? $# : 2))
 mkdir -p "build-fuzz/$name"
+# Of what a harness doesn't use the counters would be looked at after every run.
+case $name in
+http) modules="base http" ;;
+*) modules="base profile format" ;;
+esac
+sources=$(for module in $modules; do echo "src/$module/"*.c; done)
 clang=$(command -v clang || command -v clang-14)
-"$clang" -std=gnu11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -Isrc \
+"$clang" -std=gnu11 -D_GNU_SOURCE -g -O2 -fno-omit-frame-pointer -Isrc \
 	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o "build-fuzz/fuzz_$name" \
-	"fuzz/fuzz_$name.c" src/base/*.c src/profile/*.c src/format/*.c -ldeflate -lisal -lz -lm -pthread
-exec "build-fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
+	${FUZZ_CFLAGS:-} "fuzz/fuzz_$name.c" $sources -ldeflate -lisal -lz -lm -pthread
+[ ! -f "fuzz/$name.dict" ] || set -- "-dict=fuzz/$name.dict" "$@"
+exec "build-fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 "$@" \
 	-artifact_prefix="build-fuzz/$name-" "build-fuzz/$name" "fuzz/corpus/$name"
