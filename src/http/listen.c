@@ -35,6 +35,32 @@ struct address {
 	bool remote;
 };
 
+/* --- descriptors --- */
+
+bool http_own(struct http_owned *o, int fd)
+{
+	struct stat st;
+	*o = (struct http_owned){ .fd = fd };
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return false;
+	o->device = st.st_dev;
+	o->inode = st.st_ino;
+	return true;
+}
+
+bool http_owns(const struct http_owned *o)
+{
+	struct stat st;
+	return o->fd >= 0 && fstat(o->fd, &st) == 0 && st.st_dev == o->device && st.st_ino == o->inode;
+}
+
+void http_disown(struct http_owned *o)
+{
+	if (http_owns(o))
+		close(o->fd);
+	o->fd = -1;
+}
+
 /* --- addresses --- */
 
 static bool take_ip(const char *host, uint16_t port, struct address *ret)
@@ -140,15 +166,15 @@ static int listen_path(const char *path, struct http_listener *l, struct error *
 	if (rc)
 		return rc;
 	l->local_socket = true;
-	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (l->fd < 0 || fchmod(l->fd, 0600) < 0 || bind(l->fd, &a.any, a.n) < 0)
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (!http_own(&l->socket, fd) || fchmod(fd, 0600) < 0 || bind(fd, &a.any, a.n) < 0)
 		return error_set(err, E_IO, "%s: can't make the socket: %s", path, strerror(errno));
 	if (lstat(path, &st) < 0)
 		return error_set(err, E_IO, "%s: the socket was removed as it was made: %s", path, strerror(errno));
 	memcpy(l->path, a.local.sun_path, sizeof(l->path));
 	l->device = st.st_dev;
 	l->inode = st.st_ino;
-	if (listen(l->fd, BACKLOG) < 0)
+	if (listen(fd, BACKLOG) < 0)
 		return error_set(err, E_IO, "%s: can't listen: %s", path, strerror(errno));
 	snprintf(l->url, sizeof(l->url), "unix:%s", path);
 	return E_OK;
@@ -185,12 +211,12 @@ static int listen_ip(const char *text, bool allow_remote, bool has_token, struct
 	if (a.remote && !has_token)
 		return error_set(err, E_USAGE, "%s can be reached from other machines: it needs a token", text);
 	l->remote = a.remote;
-	l->fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool good = l->fd >= 0 && set(l->fd, SOL_SOCKET, SO_REUSEADDR, 1) && set(l->fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
-	            set(l->fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S) && set(l->fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_STEP_S) &&
-	            set(l->fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_STEPS) &&
-	            (a.any.sa_family == AF_INET || set(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) && bind(l->fd, &a.any, a.n) == 0 &&
-	            listen(l->fd, BACKLOG) == 0 && getsockname(l->fd, &a.any, &a.n) == 0;
+	int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool good = http_own(&l->socket, fd) && set(fd, SOL_SOCKET, SO_REUSEADDR, 1) && set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+	            set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S) && set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_STEP_S) &&
+	            set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_STEPS) &&
+	            (a.any.sa_family == AF_INET || set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) && bind(fd, &a.any, a.n) == 0 &&
+	            listen(fd, BACKLOG) == 0 && getsockname(fd, &a.any, &a.n) == 0;
 	if (!good)
 		return error_set(err, E_IO, "can't listen on %s: %s", text, strerror(errno));
 	write_url(l, &a);
@@ -199,7 +225,7 @@ static int listen_ip(const char *text, bool allow_remote, bool has_token, struct
 
 int http_listen(const char *text, bool allow_remote, bool has_token, struct http_listener *ret, struct error *err)
 {
-	struct http_listener l = { .fd = -1 };
+	struct http_listener l = { .socket.fd = -1 };
 	int rc = strncmp(text, "unix:", 5) == 0 ? listen_path(text + 5, &l, err)
 	                                        : listen_ip(text, allow_remote, has_token, &l, err);
 	if (rc)
@@ -215,7 +241,5 @@ void http_listener_close(struct http_listener *l, bool remove_file)
 	/* While the socket is open no other file gets its number. */
 	if (remove_file && l->path[0] && lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode)
 		unlink(l->path);
-	if (l->fd >= 0)
-		close(l->fd);
-	l->fd = -1;
+	http_disown(&l->socket);
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -27,6 +26,8 @@
  */
 #define SILENT_MS 5
 #define STALLED_MS 250
+/* A server that nothing can wake any more still sees that it is to stop. */
+#define SLEEP_MAX_MS 2000
 /* After accept failed, mostly for want of descriptors or memory: asking again at once would be in vain, and again. */
 #define ACCEPT_PAUSE_MS 100
 
@@ -103,9 +104,10 @@ int http_server_new(const char *listen_text, bool allow_remote, const struct htt
 		http_listener_close(&listener, true);
 		return error_nomem(err, "the server's connections");
 	}
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->wake < 0) {
-		rc = error_set(err, E_IO, "no eventfd for the server: %s", strerror(errno));
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0 || !http_own(&s->wake[0], pair[0]) ||
+	    !http_own(&s->wake[1], pair[1])) {
+		rc = error_set(err, E_IO, "no pair of sockets for the server: %s", strerror(errno));
 		http_listener_close(&listener, true);
 		munmap(s, s->mapped_bytes);
 		return rc;
@@ -125,7 +127,8 @@ void http_server_free(struct http_server *s)
 	if (!s)
 		return;
 	http_listener_close(&s->listener, true);
-	close(s->wake);
+	http_disown(&s->wake[0]);
+	http_disown(&s->wake[1]);
 	pthread_mutex_destroy(&s->lock);
 	munmap(s, s->mapped_bytes);
 }
@@ -141,16 +144,16 @@ void http_server_abandon(struct http_server *s)
 			close(s->places[i].send_fd);
 	}
 	http_listener_close(&s->listener, false);
-	close(s->wake);
+	http_disown(&s->wake[0]);
+	http_disown(&s->wake[1]);
 	munmap(s, s->mapped_bytes);
 }
 
 void http_wake(struct http_server *s)
 {
-	uint64_t one = 1;
 	int before = errno;
-	/* A full counter wakes, too. */
-	while (write(s->wake, &one, sizeof(one)) < 0 && errno == EINTR)
+	/* Where there is no room, enough is there already. */
+	while (http_owns(&s->wake[1]) && send(s->wake[1].fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
 		;
 	errno = before;
 }
@@ -245,11 +248,14 @@ static struct http_exchange *find_place(struct http_server *s)
 /* Newcomers, as many as there are places. */
 static void accept_some(struct http_server *s)
 {
-	for (unsigned i = 0; i < s->limits.connections; i++) {
+	bool ours = http_owns(&s->listener.socket);
+	if (!ours)
+		s->accept_after_ms = INT64_MAX;
+	for (unsigned i = 0; i < s->limits.connections && ours; i++) {
 		struct http_exchange *x = find_place(s);
 		if (!x)
 			return;
-		int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(s->listener.socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0) {
 			if (errno == EINTR || errno == ECONNABORTED)
 				continue;
@@ -279,8 +285,8 @@ static nfds_t what_to_wait_for(struct http_server *s, int64_t *ret_until_ms)
 		room_ms = 0;
 	int64_t accept_ms = room_ms > s->accept_after_ms ? room_ms : s->accept_after_ms;
 	bool accepts = accept_ms <= s->now_ms;
-	s->polls[0] = (struct pollfd){ s->wake, POLLIN, 0 };
-	s->polls[1] = (struct pollfd){ accepts ? s->listener.fd : -1, POLLIN, 0 };
+	s->polls[0] = (struct pollfd){ s->wake[0].fd, POLLIN, 0 };
+	s->polls[1] = (struct pollfd){ accepts ? s->listener.socket.fd : -1, POLLIN, 0 };
 	if (!accepts)
 		until = accept_ms;
 	for (uint32_t i = 0; i < s->limits.connections; i++) {
@@ -299,17 +305,16 @@ static nfds_t what_to_wait_for(struct http_server *s, int64_t *ret_until_ms)
 /* Milliseconds for poll, rounded so that what is due is due afterwards. */
 static int timeout_ms(const struct http_server *s, int64_t until_ms)
 {
-	if (until_ms == INT64_MAX)
-		return -1;
 	int64_t left = until_ms - s->now_ms;
-	return left <= 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+	return left <= 0 ? 0 : left > SLEEP_MAX_MS ? SLEEP_MAX_MS : (int)left;
 }
 
 static void take_answers(struct http_server *s)
 {
-	uint64_t n;
-	while (read(s->wake, &n, sizeof(n)) < 0 && errno == EINTR)
-		;
+	if (!http_owns(&s->wake[0]))
+		s->wake[0].fd = -1;
+	else
+		recv(s->wake[0].fd, s->scratch, HTTP_SCRATCH_BYTES, MSG_DONTWAIT);
 	for (struct http_exchange *x = s->places; x < s->places + s->limits.connections; x++) {
 		if (x->state == HTTP_PARKED)
 			http_connection_answered(x);
@@ -321,8 +326,8 @@ static void turn(struct http_server *s)
 	int64_t until_ms;
 	nfds_t n = what_to_wait_for(s, &until_ms);
 	int ready = poll(s->polls, n, timeout_ms(s, until_ms));
-	if ((ready < 0 && errno != EINTR) || (ready > 0 && s->polls[0].revents & POLLNVAL)) {
-		/* No memory in the kernel, a limit of descriptors below what is open, or the host has closed ours: let it rest. */
+	if (ready < 0 && errno != EINTR) {
+		/* No memory in the kernel, or a limit of descriptors below what is open: it may pass. */
 		struct timespec pause = { 0, 10000000 };
 		nanosleep(&pause, NULL);
 	}

@@ -12,7 +12,8 @@
  *
  * A client that has sent its request and shuts down its half of the connection still gets its answer. Whether it has gone altogether
  * while its exchange is parked is known at once on a unix socket. TCP can't tell these apart, so a HTTP/1.1 client is sent "100 Continue",
- * which it has to pass over, and whose arrival at a closed socket brings a reset; a HTTP/1.0 client is noticed by keepalive.
+ * which it has to pass over, and which at a socket that is closed brings a reset. Who is missed by that (HTTP/1.0, half closed first and
+ * closed later, a machine that was switched off) is noticed by keepalive, within two minutes.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H

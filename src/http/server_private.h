@@ -61,8 +61,18 @@ struct http_exchange {
 	_Alignas(16) unsigned char user[HTTP_USER_BYTES];
 };
 
+/*
+ * A socket that lives as long as the server, and which one it was: some programs close every descriptor that they don't know, and their own
+ * files get the numbers. What isn't ours any more is neither used nor closed.
+ */
+struct http_owned {
+	int fd;                         /* -1: none */
+	dev_t device;
+	ino_t inode;
+};
+
 struct http_listener {
-	int fd;
+	struct http_owned socket;
 	bool local_socket, remote;
 	char url[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
 	/* The socket file, and which one it was: another server may have replaced it since. */
@@ -76,7 +86,7 @@ struct http_server {
 	struct http_limits limits;      /* no zeros */
 	struct http_access access;
 	struct http_listener listener;
-	int wake;                       /* eventfd: stop was called, or a parked exchange was answered */
+	struct http_owned wake[2];      /* a pair: a byte in [1] says that stop was called, or that a parked exchange was answered */
 	atomic_bool stopping;
 	pthread_mutex_t lock;           /* of the exchanges' fields that say so; the only one, never held over a system call that blocks */
 	int64_t now_ms;
@@ -107,6 +117,9 @@ static inline bool http_connection_reads(const struct http_exchange *x)
 void http_wake(struct http_server *s);                        /* from any thread, and async-signal-safe */
 
 /* listen.c */
+bool http_own(struct http_owned *o, int fd);                  /* false when it can't be told which one it is */
+bool http_owns(const struct http_owned *o);                   /* async-signal-safe */
+void http_disown(struct http_owned *o);                       /* closes it */
 int http_listen(const char *text, bool allow_remote, bool has_token, struct http_listener *ret, struct error *err);
 void http_listener_close(struct http_listener *l, bool remove_file);
 

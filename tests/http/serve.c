@@ -99,6 +99,7 @@ static struct {
 	struct parked parked[PARKED_MAX];
 	unsigned long gone;             /* tickets whose clients went away */
 	atomic_ulong engaged, over, unanswered;
+	atomic_int helpers;             /* threads that run: starting one allocates */
 } test = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 struct upload {
@@ -313,6 +314,7 @@ static bool settle(struct parked *p)
 static void *answer_parked(void *unused)
 {
 	(void)unused;
+	test.helpers++;
 	for (;;) {
 		pthread_mutex_lock(&test.lock);
 		for (int i = 0; i < PARKED_MAX; i++) {
@@ -329,9 +331,12 @@ static void *wait_for_input(void *unused)
 {
 	(void)unused;
 	char c;
+	test.helpers++;
 	while (read(0, &c, 1) > 0)
 		;
+	pthread_mutex_lock(&test.lock);
 	http_server_stop(test.server);
+	pthread_mutex_unlock(&test.lock);
 	return NULL;
 }
 
@@ -393,6 +398,8 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_term);
 	pthread_create(&helper, NULL, answer_parked, NULL);
 	pthread_create(&helper, NULL, wait_for_input, NULL);
+	while (test.helpers < 2)
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 	printf("%s\n", http_server_url(test.server));
 	fflush(stdout);
 	watch_allocations();
@@ -402,7 +409,7 @@ int main(int argc, char **argv)
 	printf("allocations %lu engaged %lu over %lu\n", (unsigned long)allocations, (unsigned long)test.engaged,
 	       (unsigned long)test.over);
 	fflush(stdout);
-	pthread_mutex_lock(&test.lock);         /* no answers any more */
+	pthread_mutex_lock(&test.lock);         /* and keep it: nobody answers, or stops, any more */
 	http_server_free(test.server);
 	_exit(allocations != 0 || test.engaged != test.over);
 }

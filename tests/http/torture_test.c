@@ -9,11 +9,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -64,7 +64,7 @@ WRAP(ssize_t, send, -1, (int fd, const void *bytes, size_t n, int flags), (fd, b
 WRAP(ssize_t, sendfile, -1, (int to, int fd, off_t *at, size_t n), (to, fd, at, room(n)))
 WRAP(int, poll, -1, (struct pollfd *fds, nfds_t n, int timeout), (fds, n, timeout))
 WRAP(int, shutdown, -1, (int fd, int how), (fd, how))
-WRAP(int, eventfd, -1, (unsigned n, int flags), (n, flags))
+WRAP(int, socketpair, -1, (int family, int type, int protocol, int pair[2]), (family, type, protocol, pair))
 WRAP(void *, mmap, MAP_FAILED, (void *at, size_t n, int prot, int flags, int fd, off_t from), (at, n, prot, flags, fd, from))
 WRAP(int, socket, -1, (int family, int type, int protocol), (family, type, protocol))
 WRAP(int, bind, -1, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
@@ -425,6 +425,42 @@ static void for_good(void **state)
 	fault.fail_at = 0;
 }
 
+/*
+ * The host closes what it doesn't know, as daemons do, and opens files of its own, which get the numbers: they are neither written
+ * to nor closed, there is no spinning, and the server can be stopped.
+ */
+static void host_closes_all(void **state)
+{
+	(void)state;
+	struct http_access a = { 0 };
+	struct http_settings settings = { .routes = routes, .over = over };
+	struct error err;
+	pthread_t thread;
+	int before = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(http_server_new("127.0.0.1:0", false, &a, &settings, &run.server, &err), E_OK);
+	int after = open("/dev/null", O_RDONLY | O_CLOEXEC), n = after - before - 1;
+	assert_int_equal(n, 3);
+	fault.calls = fault.fail_at = 0;
+	assert_int_equal(pthread_create(&thread, NULL, serve, NULL), 0);
+	nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+	for (int i = 1; i <= n; i++) {
+		close(before + i);
+		assert_int_equal(memfd_create("host", MFD_CLOEXEC), before + i);
+	}
+	http_server_stop(run.server);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(fault.calls < 20);
+	http_server_free(run.server);
+	for (int i = 1; i <= n; i++) {
+		struct stat st;
+		assert_int_equal(fstat(before + i, &st), 0);
+		assert_int_equal(st.st_size, 0);
+		close(before + i);
+	}
+	close(before);
+	close(after);
+}
+
 static int make_file(void **state)
 {
 	(void)state;
@@ -437,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(making_one), cmocka_unit_test(none_fails), cmocka_unit_test(a_byte_at_a_time),
 		cmocka_unit_test(passing_reasons), cmocka_unit_test(lasting_reasons), cmocka_unit_test(for_good),
+		cmocka_unit_test(host_closes_all),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_folder);
 }
