@@ -15,7 +15,7 @@ use crate::{Error, Format};
 pub static PROF_CTL: LazyLock<Option<Arc<Mutex<JemallocProfCtl>>>> =
     LazyLock::new(|| JemallocProfCtl::get().map(|ctl| Arc::new(Mutex::new(ctl))));
 
-/// Starts sampling, where that is possible.
+/// Starts sampling, where that is possible. Where not, nothing is said: [`activate`](crate::activate) tells why.
 pub async fn activate_jemalloc_profiling() {
     if let Some(ctl) = PROF_CTL.as_ref() {
         let _ = ctl.lock().await.activate();

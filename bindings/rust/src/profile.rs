@@ -78,13 +78,9 @@ impl Format {
 }
 
 fn dump(call: impl FnOnce(*mut *mut c_void, *mut usize) -> c_int) -> Result<Profile, Error> {
-    let mut profile = Profile { bytes: std::ptr::null_mut(), n: 0 };
-    let result = call(&mut profile.bytes, &mut profile.n);
-    if let Err(error) = check(result) {
-        std::mem::forget(profile);
-        return Err(error);
-    }
-    Ok(profile)
+    let (mut bytes, mut n) = (std::ptr::null_mut(), 0);
+    check(call(&mut bytes, &mut n))?;
+    Ok(Profile { bytes, n })
 }
 
 /// The heap profile as gzipped pprof, with build ids and without names: pprof viewers look them up where the binaries are.

@@ -1,0 +1,3 @@
+use heapgauge as p;
+
+include!("../moving.rs");

@@ -1,0 +1,3 @@
+use jemalloc_pprof as p;
+
+include!("../moving.rs");
