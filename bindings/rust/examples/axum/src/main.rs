@@ -3,7 +3,7 @@
 //!     cargo run --release -p heapgauge-axum &
 //!     curl http://127.0.0.1:3000/leak/65536
 //!     curl -o heap.pb.gz http://127.0.0.1:3000/debug/pprof/heap
-//!     heapgauge top heap.pb.gz
+//!     heapgauge top --show heapgauge_axum heap.pb.gz
 //!     curl -o heap.svg http://127.0.0.1:3000/debug/pprof/heap/flamegraph
 //!
 //! PORT in the environment: another port. Started with _RJEM_MALLOC_CONF=prof_active:false it answers 403.
