@@ -63,7 +63,7 @@ static void answer(int fd, int status, const char *text)
 	char header[160];
 	int n = snprintf(header, sizeof header, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\n\r\n", status,
 	                 status == 200 ? "OK" : "Not Found", strlen(text));
-	if (send(fd, header, (size_t)n, MSG_NOSIGNAL) == n)
+	if (send(fd, header, (size_t)n, MSG_NOSIGNAL | MSG_MORE) == n)
 		(void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 

@@ -73,10 +73,10 @@ private:
 	int result_;
 };
 
-static bool send_all(int fd, std::string_view text)
+static bool send_all(int fd, std::string_view text, int more)
 {
 	while (!text.empty()) {
-		ssize_t n = send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+		ssize_t n = send(fd, text.data(), text.size(), MSG_NOSIGNAL | more);
 		if (n <= 0)
 			return false;
 		text.remove_prefix(static_cast<std::size_t>(n));
@@ -84,10 +84,10 @@ static bool send_all(int fd, std::string_view text)
 	return true;
 }
 
-static bool answer(int fd, const char *status, std::string_view body)
+static bool answer(int fd, const std::string &status, std::string_view body)
 {
-	return send_all(fd, std::string("HTTP/1.1 ") + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n") &&
-	       send_all(fd, body);
+	std::string header = "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+	return send_all(fd, header, MSG_MORE) && send_all(fd, body, 0);
 }
 
 static bool answer_profile(int fd, bool flamegraph)
@@ -96,7 +96,8 @@ static bool answer_profile(int fd, bool flamegraph)
 	if (profile.result() == HG_OK)
 		return answer(fd, "200 OK", profile.bytes());
 	bool off = profile.result() <= HG_NO_JEMALLOC && profile.result() >= HG_INACTIVE;
-	return answer(fd, off ? "403 Forbidden" : "500 Internal Server Error", std::string(hg_strerror(profile.result())) + "\n");
+	const char *status = off ? "403 Forbidden" : "500 Internal Server Error";
+	return answer(fd, status, std::string(hg_strerror(profile.result())) + "\n");
 }
 
 static bool route(int fd, const std::string &path, Searches &searches)

@@ -103,7 +103,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Keeps snapshots there, pprof files, when one of the `watch_` limits is passed; [`watch_limit_percent`] is on then.
+    /// Keeps snapshots there, pprof files, when one of the `watch_` limits is passed. [`watch_limit_percent`] is on
+    /// then.
     ///
     /// [`watch_limit_percent`]: AgentBuilder::watch_limit_percent
     pub fn snapshot_dir(mut self, path: impl AsRef<Path>) -> Self {

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use crate::{error::check, ffi, Error};
 
 /// The bytes of a heap profile. They lie in memory that the library mapped itself, not in jemalloc's, so that they
-/// are in no profile; dropping gives it back to the system. `bytes::Bytes::from_owner(profile)` sends them without a copy.
+/// are in no profile; dropping gives it back to the system. `bytes::Bytes::from_owner(profile)` takes them without a
+/// copy.
 pub struct Profile {
     bytes: *mut c_void,
     n: usize,
@@ -83,7 +84,8 @@ fn dump(call: impl FnOnce(*mut *mut c_void, *mut usize) -> c_int) -> Result<Prof
     Ok(Profile { bytes, n })
 }
 
-/// The heap profile as gzipped pprof, with build ids and without names: pprof viewers look them up where the binaries are.
+/// The heap profile as gzipped pprof, with build ids and without names: pprof viewers look them up where they have the
+/// binaries.
 ///
 /// Blocks for as long as the dump takes, some 15 µs for each stack there is: in async code, `spawn_blocking`.
 pub fn dump_pprof() -> Result<Profile, Error> {
