@@ -147,7 +147,7 @@ typedef struct hg_agent_options {
 	 * NULL: a unix socket in $XDG_RUNTIME_DIR/heapgauge or /tmp/heapgauge-UID. "none": no endpoint.
 	 */
 	const char *listen;
-	const char *token_file;         /* clients must send "Authorization: Bearer TOKEN"; a file of mode 0600, 16 bytes or more */
+	const char *token_file;         /* clients must send it, as Bearer or as http://any:TOKEN@host; a file of mode 0600, 16 bytes or more */
 	int allow_remote;               /* lets listen name an address that is not loopback; needs token_file */
 	const char *allow_hosts;        /* more names that a Host header may have (behind a proxy): "a.example,b:8080" */
 	int serve_arguments;            /* cmdline tells the program's arguments, too: they may hold secrets */

@@ -219,6 +219,13 @@ def access():
         url = h.start("127.0.0.1:0", "arguments=1;token_file=" + token)
         good = {"Authorization": "Bearer 0123456789abcdef0123"}
         check(ask(url, "/heapgauge/status")[0] == 401 and ask(url, "/heapgauge/status", headers=good)[0] == 200, "a token is asked for")
+        # Who takes nothing but an address gives the token in it.
+        if shutil.which("go"):
+            p = subprocess.run(["go", "tool", "pprof", "-symbolize=none", "-raw", url.replace("//", "//any:0123456789abcdef0123@") + "/debug/pprof/heap"],
+                               capture_output=True, text=True, cwd=scratch, env=dict(os.environ, HOME=scratch, PPROF_TMPDIR=scratch))
+            check(p.returncode == 0 and "inuse_space/bytes" in p.stdout, "go tool pprof gives a token", p.stdout[:500] + p.stderr)
+        else:
+            skip("go tool pprof gives a token", "no go")
         check(ask(url, "/pprof/cmdline", headers=good)[2].split(b"\0")[0] == host.encode(), "arguments when the program allows it")
         check(ask(url, "/heapgauge/status", headers=dict(good, Host="evil.example"))[0] in (403, 421), "a foreign Host is refused")
         check(ask(url, "/heapgauge/status", headers=dict(good, Origin="http://evil.example"))[0] == 403, "a foreign Origin is refused")
