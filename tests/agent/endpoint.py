@@ -184,13 +184,23 @@ def tools():
         if shutil.which("go"):
             env = dict(os.environ, HOME=scratch, PPROF_TMPDIR=scratch, GOFLAGS="-mod=mod", PPROF_BINARY_PATH="/nonexistent")
             for query in ("", "?seconds=2"):
-                if query:
-                    threading.Timer(1, lambda: h.tell("leak 500 4096")).start()
                 for how in ("local", "remote"):
                     if query and how == "local":
                         continue
+                    done = threading.Event()
+
+                    def leak_on():          # when the span begins is not known: go may have to start, and the machine be busy
+                        while not done.wait(0.5):
+                            h.tell("leak 500 4096")
+
+                    leaking = threading.Thread(target=leak_on)
+                    if query:
+                        leaking.start()
                     p = subprocess.run(["go", "tool", "pprof", "-symbolize=" + how, "-top", url + "/debug/pprof/heap" + query],
                                        capture_output=True, text=True, cwd=scratch, env=env)
+                    done.set()
+                    if query:
+                        leaking.join()
                     check("planted_leak" in p.stdout and "je_prof_backtrace" not in p.stdout and "prof_backtrace_impl" not in p.stdout,
                           "go tool pprof heap%s, names %s" % (query, how), p.stdout[:2000] + p.stderr)
         else:
