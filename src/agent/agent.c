@@ -43,7 +43,7 @@ static void in_child(void)
 		close(a->marker);
 	a->server = NULL;
 	a->marker = -1;
-	a->server_runs = a->work_runs = false;
+	a->server_runs = a->work_runs = a->watch_runs = false;
 }
 
 static void register_forks(void)
@@ -107,9 +107,11 @@ static int start_threads(struct agent *a, struct error *err)
 	int rc = dump_start_thread();
 	if (rc == HG_OK)
 		a->work_runs = thread_start(&a->work_thread, work_main, a);
+	if (a->work_runs && a->watch)
+		a->watch_runs = thread_start(&a->watch_thread, watch_main, a->watch);
 	if (a->work_runs && a->server)
 		a->server_runs = thread_start(&a->server_thread, server_main, a);
-	if (a->work_runs && (a->server_runs || !a->server))
+	if (a->work_runs && (a->watch_runs || !a->watch) && (a->server_runs || !a->server))
 		return E_OK;
 	return error_set(err, E_NOMEM, "no thread could be started");
 }
@@ -120,11 +122,15 @@ static void end_threads(struct agent *a)
 		http_server_stop(a->server);
 		pthread_join(a->server_thread, NULL);
 	}
+	if (a->watch_runs) {
+		watch_stop(a->watch);
+		pthread_join(a->watch_thread, NULL);
+	}
 	if (a->work_runs) {
 		work_stop(a);
 		pthread_join(a->work_thread, NULL);
 	}
-	a->server_runs = a->work_runs = false;
+	a->server_runs = a->work_runs = a->watch_runs = false;
 }
 
 static int code_of(const struct agent_options *o, int rc)

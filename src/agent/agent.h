@@ -2,7 +2,8 @@
  * The agent: its options, copied, and its threads. Everything in it was mapped when it started, and there is one in a process.
  *
  *   server thread   http: parses, checks who asks, answers what is at hand (status, metrics), parks the rest
- *   work thread     dumps, conversions, symbols, spans, and the watch
+ *   work thread     dumps, conversions, symbols, spans
+ *   watch thread    snapshots (agent/watch.h)
  *   dump thread     calls jemalloc (agent/dump.h)
  */
 #ifndef AGENT_AGENT_H
@@ -40,8 +41,8 @@ struct agent {
 	struct http_server *server;         /* NULL: no endpoint */
 	struct work *work;
 	struct watch *watch;                /* NULL: no snapshots */
-	pthread_t server_thread, work_thread;
-	bool server_runs, work_runs;
+	pthread_t server_thread, work_thread, watch_thread;
+	bool server_runs, work_runs, watch_runs;
 	int marker;                         /* a memfd whose name tells our address: heapgauge finds us by it */
 	int64_t started_ms;                 /* CLOCK_REALTIME */
 	size_t mapped;                      /* bytes of this struct's mapping */

@@ -259,10 +259,27 @@ int dump_text(const struct jemalloc *j, const char *spool_dir, int *ret_fd, uint
 
 /* --- following a text that is being written -------------------------------- */
 
+#define HEAD_KEPT 4096                  /* at the beginning: what is_empty and estimate_header look at */
+#define FREED_STEP (1 << 20)
+
 struct follower {
 	int fd;
 	off_t at;
+	off_t freed;                    /* everything between HEAD_KEPT and here is given back */
 };
+
+/*
+ * A text is read once. What has been read is given back while the rest is being written, so that a dump takes next to no memory (nor
+ * disk, nor the page cache of somebody who has little left), however long it is. Not every file system can; then it stays.
+ */
+static void give_back(struct follower *f)
+{
+	if (f->at - f->freed < FREED_STEP)
+		return;
+	off_t from = f->freed < HEAD_KEPT ? HEAD_KEPT : f->freed, to = f->at & ~(off_t)(HEAD_KEPT - 1);
+	fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from);
+	f->freed = to;
+}
 
 static int follow(struct stream *s, void *to, size_t room, size_t *ret_n, struct error *err)
 {
@@ -277,6 +294,7 @@ static int follow(struct stream *s, void *to, size_t room, size_t *ret_n, struct
 			return error_set(err, E_IO, "%s: %s", s->name, strerror(errno));
 		if (n > 0 || done) {
 			f->at += n;
+			give_back(f);
 			*ret_n = (size_t)n;
 			return E_OK;
 		}

@@ -61,7 +61,16 @@ static void add_snapshots(struct buf *b, struct agent *a)
 	buf_printf(b, ",\"snapshots\":{\"taken\":%" PRIu64, w.snapshots);
 	add_number(b, "failed", w.failed);
 	add_text(b, "last", w.last);
+	add_text(b, "last_reason", w.reason);
 	add_text(b, "last_error", w.last_error);
+	buf_printf(b, ",\"last_ms\":%.3f", w.last_ms);
+	const struct usage_limit *limit = usage_fullest(&w.usage);
+	add_text(b, "limit", limit ? usage_kind_name(limit->kind) : "none");
+	if (limit) {
+		add_number(b, "limit_bytes", limit->limit_bytes);
+		add_number(b, "used_bytes", limit->used_bytes);
+	}
+	add_number(b, "rss_bytes", w.usage.rss_bytes);
 	buf_addc(b, '}');
 }
 
@@ -113,6 +122,21 @@ static void add_jemalloc_metrics(struct buf *b)
 	metric(b, "heapgauge_profiling_active", "gauge", "1 while allocations are sampled.", s.active);
 }
 
+static void add_snapshot_metrics(struct buf *b, struct agent *a)
+{
+	struct watch_counters w;
+	if (!a->watch)
+		return;
+	watch_counters(a->watch, &w);
+	metric(b, "heapgauge_snapshots_total", "counter", "Snapshots taken.", (double)w.snapshots);
+	metric(b, "heapgauge_snapshots_failed_total", "counter", "Snapshots that failed.", (double)w.failed);
+	const struct usage_limit *limit = usage_fullest(&w.usage);
+	if (!limit)
+		return;
+	metric(b, "heapgauge_memory_limit_bytes", "gauge", "The memory limit that is nearest to being full.", (double)limit->limit_bytes);
+	metric(b, "heapgauge_memory_used_bytes", "gauge", "Used of it.", (double)limit->used_bytes);
+}
+
 void metrics_text(struct agent *a, struct buf *out)
 {
 	struct work_counters c;
@@ -126,6 +150,7 @@ void metrics_text(struct agent *a, struct buf *out)
 	metric(out, "heapgauge_dumps_refused_total", "counter", "Asked for while one was on its way.", (double)c.refused);
 	metric(out, "heapgauge_last_dump_seconds", "gauge", "The last dump, inside jemalloc.", c.last_dump_ms / 1e3);
 	metric(out, "heapgauge_last_profile_seconds", "gauge", "The last dump and its conversion.", c.last_whole_ms / 1e3);
+	add_snapshot_metrics(out, a);
 	if (a->server)
 		http_server_counters(a->server, &h);
 	metric(out, "heapgauge_http_requests_total", "counter", "Requests.", (double)h.requests);

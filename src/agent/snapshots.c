@@ -1,7 +1,7 @@
 #include "agent/snapshots.h"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,17 +12,24 @@
 #include "base/text.h"
 
 #define ENDING ".pb.gz"
-#define KEPT_MAX 4096                   /* files of earlier processes that are looked at */
+#define TEMPORARY_ENDING ".tmp"
+#define NAME_ROOM 96
+#define REMOVED_MAX 4096                /* files of earlier processes, at one start */
 
-/* Where the file system has no unnamed files; one writer a process, so one such name. */
-static void temporary_path(const struct snapshots *s, char *to, size_t room)
+/* Where the file system has no unnamed files. One writer a process, so one such name. */
+static void temporary_path(const struct snapshots *s, char *to)
 {
-	snprintf(to, room, "%s/.%s.%ld.%lld.tmp", s->folder, s->name, s->pid, (long long)s->start);
+	snprintf(to, SNAPSHOTS_PATH, "%s/.%s.%ld.%lld" TEMPORARY_ENDING, s->folder, s->name, s->pid, (long long)s->start);
 }
 
-static void path_of(const struct snapshots *s, unsigned number, char *to, size_t room)
+static void path_of(const struct snapshots *s, unsigned number, char *to)
 {
-	snprintf(to, room, "%s/%s.%ld.%lld.%06u" ENDING, s->folder, s->name, s->pid, (long long)s->start, number);
+	snprintf(to, SNAPSHOTS_PATH, "%s/%s.%ld.%lld.%06u" ENDING, s->folder, s->name, s->pid, (long long)s->start, number);
+}
+
+static bool is_harmless(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
 static void choose_name(struct snapshots *s)
@@ -31,20 +38,18 @@ static void choose_name(struct snapshots *s)
 	ssize_t n = fd >= 0 ? read(fd, s->name, sizeof s->name - 1) : 0;
 	if (fd >= 0)
 		close(fd);
-	s->name[n > 0 ? n : 0] = '\0';
-	for (char *at = s->name; *at; at++) {
-		bool fine = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '-';
-		if (*at == '\n')
-			*at-- = '\0';
-		else if (!fine)
+	/* It ends in a newline. */
+	s->name[n > 1 ? n - 1 : 0] = '\0';
+	for (char *at = s->name; *at; at++)
+		if (!is_harmless(*at))
 			*at = '_';
-	}
 	if (!s->name[0])
 		snprintf(s->name, sizeof s->name, "program");
 }
 
 /* --- what earlier processes left ------------------------------------------- */
 
+/* As the kernel lays it out. */
 struct entry {
 	uint64_t ino;
 	int64_t off;
@@ -53,46 +58,56 @@ struct entry {
 	char name[];
 };
 
-/* "NAME.PID.START.SEQ.pb.gz" of ours, or ".NAME.PID.START.tmp": its START and SEQ. */
-static bool is_ours(const struct snapshots *s, const char *name, int64_t *ret_start, unsigned *ret_number)
+struct old {
+	uint64_t pid, start, number;
+	char name[NAME_ROOM];
+};
+
+/* ".123" at *at, which moves behind it. */
+static bool take_number(const char **at, uint64_t *ret)
 {
-	size_t n = strlen(s->name);
-	long pid;
-	long long start;
-	char ending[16] = "";
-	if (strncmp(name, s->name, n) != 0 || name[n] != '.')
+	if (**at != '.')
 		return false;
-	if (sscanf(name + n, ".%ld.%lld.%u%15s", &pid, &start, ret_number, ending) != 4 || strcmp(ending, ENDING) != 0)
+	size_t n = strspn(*at + 1, "0123456789");
+	if (n == 0 || !text_parse_u64(*at + 1, n, 10, ret))
 		return false;
-	*ret_start = start;
+	*at += 1 + n;
 	return true;
 }
 
-static bool is_left_over(const struct snapshots *s, const char *name)
+/* NAME.PID.START.SEQ.pb.gz, or .NAME.PID.START.tmp (its number is 0). */
+static bool parse(const struct snapshots *s, const char *name, struct old *ret, bool *ret_temporary)
 {
-	size_t n = strlen(s->name), all = strlen(name);
-	long pid;
-	if (all < n + 6 || name[0] != '.' || strncmp(name + 1, s->name, n) != 0 || name[1 + n] != '.' ||
-	    strcmp(name + all - 4, ".tmp") != 0 || sscanf(name + 2 + n, "%ld", &pid) != 1)
+	size_t n = strlen(s->name);
+	const char *at = name + (*name == '.');
+	if (strlen(name) >= sizeof ret->name || strncmp(at, s->name, n) != 0)
 		return false;
-	char path[32];
-	snprintf(path, sizeof path, "/proc/%ld", pid);
-	return pid == s->pid || access(path, F_OK) < 0;
+	at += n;
+	*ret = (struct old){ .pid = 0 };
+	*ret_temporary = *name == '.';
+	snprintf(ret->name, sizeof ret->name, "%s", name);
+	if (!take_number(&at, &ret->pid) || !take_number(&at, &ret->start))
+		return false;
+	return *ret_temporary ? strcmp(at, TEMPORARY_ENDING) == 0 : take_number(&at, &ret->number) && strcmp(at, ENDING) == 0;
 }
 
-struct old {
-	int64_t start;
-	unsigned number;
-	char name[80];
-};
+/* It was ours when another process had our number, or that process is no more. */
+static bool is_left_over(const struct snapshots *s, const struct old *o)
+{
+	if (o->pid == (uint64_t)s->pid)
+		return true;
+	return o->pid == 0 || o->pid > INT_MAX || (kill((pid_t)o->pid, 0) < 0 && errno == ESRCH);
+}
 
 static bool is_older(const struct old *a, const struct old *b)
 {
-	return a->start != b->start ? a->start < b->start : a->number < b->number;
+	if (a->start != b->start)
+		return a->start < b->start;
+	return a->pid != b->pid ? a->pid < b->pid : a->number < b->number;
 }
 
-/* One pass over the folder: how many there are, and the oldest. Unnamed leftovers go at once. */
-static unsigned look(const struct snapshots *s, int folder, struct old *ret_oldest)
+/* A pass over the folder: how many earlier processes left, and the oldest. Files that were never finished go at once. */
+static unsigned look(struct snapshots *s, int folder, struct old *ret_oldest)
 {
 	_Alignas(8) char block[8192];
 	unsigned n = 0;
@@ -103,45 +118,85 @@ static unsigned look(const struct snapshots *s, int folder, struct old *ret_olde
 		for (long at = 0; at < got;) {
 			const struct entry *e = (const struct entry *)(const void *)(block + at);
 			struct old o;
+			bool temporary;
 			at += e->reclen;
-			if (is_left_over(s, e->name))
-				unlinkat(folder, e->name, 0);
-			if (strlen(e->name) >= sizeof o.name || !is_ours(s, e->name, &o.start, &o.number))
+			if (!parse(s, e->name, &o, &temporary) || !is_left_over(s, &o))
 				continue;
-			snprintf(o.name, sizeof o.name, "%s", e->name);
-			if (n++ == 0 || is_older(&o, ret_oldest))
+			if (o.pid == (uint64_t)s->pid && o.start >= (uint64_t)s->start && o.start < INT64_MAX)
+				s->start = (int64_t)o.start + 1;
+			if (temporary)
+				unlinkat(folder, e->name, 0);
+			else if (n++ == 0 || is_older(&o, ret_oldest))
 				*ret_oldest = o;
 		}
 	return n;
 }
 
-static void remove_old(const struct snapshots *s, int folder)
+static void remove_old(struct snapshots *s, int folder)
 {
 	struct old oldest;
-	for (unsigned i = 0; i < KEPT_MAX && look(s, folder, &oldest) > s->count; i++)
+	for (unsigned i = 0; i < REMOVED_MAX && look(s, folder, &oldest) > s->count; i++)
 		if (unlinkat(folder, oldest.name, 0) < 0)
 			return;
+}
+
+/* --- the folder --------------------------------------------------------------- */
+
+static int open_folder(const char *folder, struct error *err)
+{
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return error_set(err, E_IO, "%.200s: cannot make this folder for snapshots: %s", folder, strerror(errno));
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
+		return fd;
+	error_set(err, E_IO, "%.200s: snapshots cannot be written there: %s", folder, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return E_IO;
+}
+
+static int open_unnamed(const struct snapshots *s)
+{
+	return open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+static int link_to(int fd, const char *path)
+{
+	char from[40];
+	snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Tried out: some file systems make such files and cannot name them. */
+static bool can_be_unnamed(const struct snapshots *s)
+{
+	char path[SNAPSHOTS_PATH];
+	int fd = open_unnamed(s);
+	if (fd < 0)
+		return false;
+	temporary_path(s, path);
+	bool can = link_to(fd, path) == 0;
+	if (can)
+		unlink(path);
+	close(fd);
+	return can;
 }
 
 int snapshots_open(struct snapshots *s, const char *folder, unsigned count, struct error *err)
 {
 	struct timespec now;
 	*s = (struct snapshots){ .pid = (long)getpid(), .count = count };
-	snprintf(s->folder, sizeof s->folder, "%s", folder);
+	if (snprintf(s->folder, sizeof s->folder, "%s", folder) >= (int)sizeof s->folder)
+		return error_set(err, E_IO, "%.200s...: this folder's path is too long", folder);
 	choose_name(s);
 	clock_gettime(CLOCK_REALTIME, &now);
 	s->start = now.tv_sec;
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return error_set(err, E_IO, "%.200s: cannot make this folder for snapshots: %s", folder, strerror(errno));
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, 0) < 0) {
-		error_set(err, E_IO, "%.200s: snapshots cannot be written there: %s", folder, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return E_IO;
-	}
+	int fd = open_folder(folder, err);
+	if (fd < 0)
+		return fd;
 	remove_old(s, fd);
 	close(fd);
+	s->unnamed = can_be_unnamed(s);
 	return E_OK;
 }
 
@@ -149,38 +204,33 @@ int snapshots_open(struct snapshots *s, const char *folder, unsigned count, stru
 
 int snapshots_begin(struct snapshots *s, struct error *err)
 {
-	char path[PATH_MAX + 128];
-	int fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-		temporary_path(s, path, sizeof path);
-		fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char path[SNAPSHOTS_PATH];
+	int fd;
+	if (s->unnamed) {
+		fd = open_unnamed(s);
+	} else {
+		temporary_path(s, path);
+		unlink(path);
+		fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 	}
 	if (fd < 0)
 		error_set(err, E_IO, "%.200s: no snapshot can be written there: %s", s->folder, strerror(errno));
 	return fd;
 }
 
-static bool is_unnamed(int fd)
+static int give_name(const struct snapshots *s, int fd, const char *path)
 {
-	struct stat st;
-	return fstat(fd, &st) == 0 && st.st_nlink == 0;
-}
-
-static int give_name(struct snapshots *s, int fd, const char *path)
-{
-	char from[PATH_MAX + 128];
-	if (!is_unnamed(fd)) {
-		temporary_path(s, from, sizeof from);
-		return rename(from, path);
-	}
-	snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+	char from[SNAPSHOTS_PATH];
+	if (s->unnamed)
+		return link_to(fd, path);
+	temporary_path(s, from);
+	return rename(from, path);
 }
 
 int snapshots_commit(struct snapshots *s, int fd, struct error *err)
 {
-	char path[PATH_MAX + 128];
-	path_of(s, s->next, path, sizeof path);
+	char path[SNAPSHOTS_PATH];
+	path_of(s, s->next, path);
 	if (fdatasync(fd) < 0 || give_name(s, fd, path) < 0) {
 		error_set(err, E_IO, "%.200s: the snapshot could not be kept: %s", path, strerror(errno));
 		snapshots_abort(s, fd);
@@ -188,9 +238,8 @@ int snapshots_commit(struct snapshots *s, int fd, struct error *err)
 	}
 	close(fd);
 	memcpy(s->last, path, sizeof s->last);
-	s->next++;
-	if (s->next > s->count) {
-		path_of(s, s->next - s->count - 1, path, sizeof path);
+	if (++s->next > s->count) {
+		path_of(s, s->next - s->count - 1, path);
 		unlink(path);
 	}
 	return E_OK;
@@ -198,9 +247,9 @@ int snapshots_commit(struct snapshots *s, int fd, struct error *err)
 
 void snapshots_abort(struct snapshots *s, int fd)
 {
-	char path[PATH_MAX + 128];
-	if (!is_unnamed(fd)) {
-		temporary_path(s, path, sizeof path);
+	char path[SNAPSHOTS_PATH];
+	if (!s->unnamed) {
+		temporary_path(s, path);
 		unlink(path);
 	}
 	close(fd);

@@ -7,159 +7,258 @@
 #include <unistd.h>
 
 #include "agent/memory.h"
+#include "base/text.h"
 
 #define FILE_MAX 8192
+#define PATH_ROOM (PATH_MAX + 64)
 
-/* A small file's text, cut at room - 1; false when it can't be read. */
-static bool read_file(const char *path, char *to, size_t room)
+/* --- small files ------------------------------------------------------------ */
+
+/* A small file's text, cut at room - 1; false when there is none. */
+static bool read_file(const char *directory, const char *name, char *to, size_t room)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char path[PATH_ROOM];
 	size_t n = 0;
 	ssize_t got = -1;
+	if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+		return false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	while (n + 1 < room && (got = read(fd, to + n, room - 1 - n)) > 0)
-		n += (size_t)got;
+	while (n + 1 < room && ((got = read(fd, to + n, room - 1 - n)) > 0 || (got < 0 && errno == EINTR)))
+		n += got > 0 ? (size_t)got : 0;
 	close(fd);
 	to[n] = '\0';
 	return n > 0;
 }
 
-/* "max", and v1's nearly 2^63, are no limit. */
-static uint64_t limit_of(const char *text)
+/* The number at the beginning of a text, blanks before it left out. */
+static bool number_at(const char *text, uint64_t *ret)
 {
-	unsigned long long value;
-	return sscanf(text, "%llu", &value) == 1 && value < (1ull << 62) ? value : UINT64_MAX;
+	while (*text == ' ' || *text == '\t')
+		text++;
+	size_t n = strspn(text, "0123456789");
+	return n > 0 && text_parse_u64(text, n, 10, ret);
 }
 
 static bool read_number(const char *directory, const char *name, uint64_t *ret)
 {
-	char path[PATH_MAX + 64], text[64];
-	snprintf(path, sizeof path, "%s/%s", directory, name);
-	if (!read_file(path, text, sizeof text))
-		return false;
-	*ret = limit_of(text);
-	return true;
+	char text[64];
+	return read_file(directory, name, text, sizeof text) && number_at(text, ret);
 }
 
-/* The value behind a word at the beginning of a line. */
+/* The number behind a word that begins a line; 0 when it isn't there. */
 static uint64_t value_of(const char *text, const char *word)
 {
 	size_t n = strlen(word);
-	unsigned long long value;
+	uint64_t value;
 	for (const char *at = text; at; at = strchr(at, '\n'), at += at != NULL)
-		if (strncmp(at, word, n) == 0 && sscanf(at + n, " %llu", &value) == 1)
+		if (strncmp(at, word, n) == 0 && number_at(at + n, &value))
 			return value;
 	return 0;
 }
 
-static uint64_t droppable(const char *directory, const char *word)
+/* --- limits ------------------------------------------------------------------ */
+
+static uint64_t minus(uint64_t from, uint64_t n)
 {
-	char path[PATH_MAX + 64], text[FILE_MAX];
-	snprintf(path, sizeof path, "%s/memory.stat", directory);
-	return read_file(path, text, sizeof text) ? value_of(text, word) : 0;
+	return from > n ? from - n : 0;
+}
+
+double usage_fraction(const struct usage_limit *l)
+{
+	return (double)l->used_bytes / (double)l->limit_bytes;
+}
+
+const struct usage_limit *usage_fullest(const struct usage *u)
+{
+	const struct usage_limit *best = NULL;
+	for (size_t i = 0; i < u->n_limits; i++)
+		if (!best || usage_fraction(&u->limits[i]) > usage_fraction(best))
+			best = &u->limits[i];
+	return best;
+}
+
+const char *usage_kind_name(enum usage_kind kind)
+{
+	return kind == USAGE_CGROUP ? "cgroup" : kind == USAGE_RLIMIT ? "RLIMIT_AS" : "machine";
+}
+
+/* Without room the emptiest goes. */
+static void consider(struct usage *u, enum usage_kind kind, uint64_t limit_bytes, uint64_t used)
+{
+	struct usage_limit l = { kind, limit_bytes, used }, *place = u->limits;
+	if (u->n_limits < USAGE_LIMITS) {
+		u->limits[u->n_limits++] = l;
+		return;
+	}
+	for (size_t i = 1; i < USAGE_LIMITS; i++)
+		if (usage_fraction(&u->limits[i]) < usage_fraction(place))
+			place = &u->limits[i];
+	if (usage_fraction(place) < usage_fraction(&l))
+		*place = l;
 }
 
 struct names {
-	const char *limit, *usage, *inactive;
+	const char *limit, *second, *usage, *inactive, *active, *slab;
 };
-static const struct names version1 = { "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file" };
-static const struct names version2 = { "memory.max", "memory.current", "inactive_file" };
+/* memory.high stops a process without killing it: it counts where there is no memory.max. */
+static const struct names version1 = { "memory.limit_in_bytes", NULL, "memory.usage_in_bytes", "total_inactive_file ",
+	                               "total_active_file ", "total_slab_reclaimable " };
+static const struct names version2 = { "memory.max", "memory.high", "memory.current", "inactive_file ", "active_file ",
+	                               "slab_reclaimable " };
 
-/* That group's limit, if it is the tightest so far. */
-static void consider(const char *directory, const struct names *n, struct usage *u)
+/* "max", v1's nearly 2^63, and what can't be read are no limits. */
+static bool limit_of(const char *directory, const char *name, uint64_t *ret)
 {
+	return name && read_number(directory, name, ret) && *ret > 0 && *ret < (uint64_t)1 << 62;
+}
+
+static void consider_group(const char *directory, const struct names *n, struct usage *u)
+{
+	char stat[FILE_MAX];
 	uint64_t limit, used;
-	if (!read_number(directory, n->limit, &limit) || limit == UINT64_MAX ||
-	    !read_number(directory, n->usage, &used) || used == UINT64_MAX)
+	if ((!limit_of(directory, n->limit, &limit) && !limit_of(directory, n->second, &limit)) ||
+	    !read_number(directory, n->usage, &used))
 		return;
-	uint64_t rest = droppable(directory, n->inactive);
-	used -= rest < used ? rest : used;
-	/* What is nearest to being full counts. */
-	if (u->limit_bytes != UINT64_MAX &&
-	    (double)used / (double)limit <= (double)u->used_bytes / (double)u->limit_bytes)
-		return;
-	u->limit_bytes = limit;
-	u->used_bytes = used;
-	u->limit_is_rlimit = false;
+	if (read_file(directory, "memory.stat", stat, sizeof stat))
+		used = minus(used, value_of(stat, n->inactive) + value_of(stat, n->active) + value_of(stat, n->slab));
+	consider(u, USAGE_CGROUP, limit, used);
 }
 
 /*
- * The group and all above it. In a container the path is the host's, and the group itself is the root of what is mounted: so
- * the root is looked at in any case.
+ * The group and all above it. In a container the path is often the host's, and the group itself is the root of what is mounted: the
+ * root is looked at in any case.
  */
-static void walk_up(const char *root, const char *path, const struct names *n, struct usage *u)
+static void walk_up(const char *root, const char *group, const struct names *n, struct usage *u)
 {
 	char directory[PATH_MAX];
 	size_t root_n = strlen(root);
-	if (snprintf(directory, sizeof directory, "%s%s", root, path) >= (int)sizeof directory)
+	if (snprintf(directory, sizeof directory, "%s%s", root, group) >= (int)sizeof directory)
 		return;
 	for (;;) {
-		consider(directory, n, u);
+		consider_group(directory, n, u);
 		char *slash = strrchr(directory, '/');
-		if (strlen(directory) <= root_n || !slash || slash < directory + root_n)
+		if (!slash || slash < directory + root_n)
 			break;
 		*slash = '\0';
 	}
 }
 
-static void read_cgroups(const char *proc_self, const char *cgroups, struct usage *u)
+/* Is it one of "cpu,memory,pids"? */
+static bool has_memory(const char *controllers)
 {
-	char path[PATH_MAX], text[FILE_MAX], root[PATH_MAX];
-	snprintf(path, sizeof path, "%s/cgroup", proc_self);
-	if (!read_file(path, text, sizeof text))
+	for (const char *at = controllers; *at; at += strspn(at, ",")) {
+		size_t n = strcspn(at, ",");
+		if (n == 6 && strncmp(at, "memory", n) == 0)
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+static void read_pressure(const char *directory, const char *name, struct usage *u)
+{
+	char text[256];
+	const char *at = NULL;
+	if (!u->has_pressure && read_file(directory, name, text, sizeof text) && strncmp(text, "some ", 5) == 0)
+		at = strstr(text, "total=");
+	u->has_pressure |= at && number_at(at + 6, &u->stalled_us);
+}
+
+/* A line of /proc/self/cgroup: "4:memory:/group" (v1), "0::/group" (v2). */
+static void read_group(const char *cgroups, const char *controllers, const char *group, struct usage *u)
+{
+	char path[PATH_MAX];
+	if (*controllers) {
+		if (has_memory(controllers) && snprintf(path, sizeof path, "%s/memory", cgroups) < (int)sizeof path)
+			walk_up(path, group, &version1, u);
+		return;
+	}
+	/* v2 alone, or beside v1. */
+	const char *const roots[] = { "", "/unified" };
+	for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+		if (snprintf(path, sizeof path, "%s%s", cgroups, roots[i]) >= (int)sizeof path)
+			continue;
+		walk_up(path, group, &version2, u);
+		size_t n = strlen(path);
+		if (snprintf(path + n, sizeof path - n, "%s", group) < (int)(sizeof path - n))
+			read_pressure(path, "memory.pressure", u);
+	}
+}
+
+static void read_groups(const char *proc, const char *cgroups, struct usage *u)
+{
+	char text[FILE_MAX];
+	if (!read_file(proc, "self/cgroup", text, sizeof text))
 		return;
 	for (char *line = text, *next; line && *line; line = next) {
 		next = strchr(line, '\n');
 		if (next)
 			*next++ = '\0';
 		char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-		if (!group)
+		if (!group || group[1] != '/')
 			continue;
 		*group++ = '\0';
-		if (strcmp(controllers + 1, "memory") == 0) {
-			snprintf(root, sizeof root, "%s/memory", cgroups);
-			walk_up(root, group, &version1, u);
-		} else if (!controllers[1]) {
-			walk_up(cgroups, group, &version2, u);
-			snprintf(root, sizeof root, "%s/unified", cgroups);
-			walk_up(root, group, &version2, u);
-		}
+		read_group(cgroups, controllers + 1, strcmp(group, "/") == 0 ? "" : group, u);
 	}
 }
 
-static void read_memory(const char *proc_self, struct usage *u)
+/* --- the process and the machine ------------------------------------------- */
+
+static uint64_t page_bytes(void)
 {
-	char path[PATH_MAX], text[256];
-	unsigned long long size, resident;
-	struct rlimit limit;
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	snprintf(path, sizeof path, "%s/statm", proc_self);
-	if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &size, &resident) != 2)
-		return;
-	u->rss_bytes = resident * page;
-	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-		u->limit_bytes = limit.rlim_cur;
-		u->used_bytes = size * page;
-		u->limit_is_rlimit = true;
-	}
+	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void usage_read_at(const char *proc_self, const char *cgroups, const char *pressure, struct usage *ret)
+/* statm: "size resident ..." in pages. */
+static bool read_pages(const char *proc, uint64_t *ret_size, uint64_t *ret_resident)
 {
 	char text[256];
-	unsigned long long total;
-	*ret = (struct usage){ .limit_bytes = UINT64_MAX };
-	read_memory(proc_self, ret);
-	read_cgroups(proc_self, cgroups, ret);
-	if (read_file(pressure, text, sizeof text)) {
-		const char *at = strstr(text, "total=");
-		ret->has_pressure = at && sscanf(at, "total=%llu", &total) == 1;
-		ret->stalled_us = ret->has_pressure ? total : 0;
-	}
+	if (!read_file(proc, "self/statm", text, sizeof text) || !number_at(text, ret_size))
+		return false;
+	return number_at(text + strcspn(text, " "), ret_resident);
+}
+
+static void read_process(const char *proc, struct usage *u)
+{
+	uint64_t size, resident;
+	struct rlimit limit;
+	if (!read_pages(proc, &size, &resident))
+		return;
+	u->rss_bytes = resident * page_bytes();
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur > 0)
+		consider(u, USAGE_RLIMIT, limit.rlim_cur, size * page_bytes());
+}
+
+/* Memory and swap together: as long as there is swap nobody is killed. */
+static void read_machine(const char *proc, struct usage *u)
+{
+	char text[FILE_MAX];
+	if (!read_file(proc, "meminfo", text, sizeof text))
+		return;
+	uint64_t all = value_of(text, "MemTotal:") + value_of(text, "SwapTotal:");
+	uint64_t left = value_of(text, "MemAvailable:") + value_of(text, "SwapFree:");
+	if (all > 0 && left > 0)
+		consider(u, USAGE_MACHINE, all * 1024, minus(all, left) * 1024);
+}
+
+void usage_read_at(const char *proc, const char *cgroups, struct usage *ret)
+{
+	*ret = (struct usage){ .n_limits = 0 };
+	read_process(proc, ret);
+	read_machine(proc, ret);
+	read_groups(proc, cgroups, ret);
+	read_pressure(proc, "pressure/memory", ret);
 }
 
 void usage_read(struct usage *ret)
 {
-	usage_read_at("/proc/self", "/sys/fs/cgroup", "/proc/pressure/memory", ret);
+	usage_read_at("/proc", "/sys/fs/cgroup", ret);
+}
+
+uint64_t usage_read_rss(void)
+{
+	uint64_t size, resident;
+	return read_pages("/proc", &size, &resident) ? resident * page_bytes() : 0;
 }

@@ -12,7 +12,6 @@
 #include "agent/dump.h"
 #include "agent/memory.h"
 #include "agent/symbols.h"
-#include "agent/watch.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -242,23 +241,25 @@ int work_name_profile(const char *symbolizer, enum profile_form form, bool named
 	return !failed ? HG_OK : failed == E_UNSUPPORTED ? HG_NO_SYMBOLIZER : HG_FAILED;
 }
 
-/* The profile is in *fd; what it becomes replaces it. */
+/* The profile is in *fd; what it becomes replaces it, and nothing on failure. Takes its time, and no session: others may dump. */
 static int finish_form(struct work *w, const struct order *o, int *fd, uint64_t *n, struct error *err)
 {
 	struct watched_ticket t = { w->agent->server, o->ticket };
 	struct stat st;
-	int made;
+	int made = -1, rc = HG_OK;
 	if (o->form == FORM_PPROF && !o->named) {
-		if (fstat(*fd, &st) < 0)
-			return HG_IO;
-		*n = (uint64_t)st.st_size;
-		return HG_OK;
+		if (fstat(*fd, &st) == 0) {
+			*n = (uint64_t)st.st_size;
+			return HG_OK;
+		}
+		rc = HG_IO;
 	}
-	int rc = work_name_profile(w->agent->options.symbolizer, o->form, o->named, *fd, &made, n, client_gone, &t, err);
-	if (rc)
-		return rc;
+	if (rc == HG_OK)
+		rc = work_name_profile(w->agent->options.symbolizer, o->form, o->named, *fd, &made, n, client_gone, &t, err);
 	close(*fd);
 	*fd = made;
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&w->lock);
 	w->counters.symbolized++;
 	pthread_mutex_unlock(&w->lock);
@@ -295,14 +296,13 @@ static int dump_now(struct work *w, const struct order *o, const struct jemalloc
 	}
 	struct dump_options options = { .spool_dir = spool, .default_type = o->alloc_first ? "alloc_space" : NULL };
 	rc = dump_pprof(j, &options, dump_to_fd, &fd, &figures, err);
-	if (rc == HG_OK)
-		count_dump(w, &figures);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	count_dump(w, &figures);
 	*ret_fd = fd;
-	if (rc == HG_OK)
-		rc = finish_form(w, o, ret_fd, ret_n, err);
-	if (rc)
-		close(*ret_fd);
-	return rc;
+	return HG_OK;
 }
 
 static void do_profile(struct work *w, const struct order *o)
@@ -318,6 +318,8 @@ static void do_profile(struct work *w, const struct order *o)
 		rc = dump_now(w, o, j, &fd, &n, &err);
 		dump_unlock();
 	}
+	if (rc == HG_OK && o->form != FORM_JEHEAP)
+		rc = finish_form(w, o, &fd, &n, &err);
 	if (rc)
 		answer_error(w, o, rc, &err);
 	else
@@ -417,13 +419,13 @@ static int growth_now(struct work *w, const struct jemalloc *j, int now_fd, int 
 		return rc;
 	}
 	rc = dump_growth(j, s->base_fd, now_fd, (agent_now_ms() - s->begun_ms) * 1000000, dump_to_fd, &fd, err);
-	*ret_fd = fd;
-	if (rc == HG_OK)
-		rc = finish_form(w, &s->order, ret_fd, ret_n, err);
 	dump_unlock();
-	if (rc)
-		close(*ret_fd);
-	return rc;
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return finish_form(w, &s->order, ret_fd, ret_n, err);
 }
 
 static void finish_span(struct work *w)
@@ -510,9 +512,9 @@ static void wait_until(struct work *w, int64_t wait_ms)
 }
 
 /* The next order, or none after a while; false at the end. */
-static bool next_order(struct work *w, int64_t watch_ms, struct order *ret, bool *ret_any)
+static bool next_order(struct work *w, struct order *ret, bool *ret_any)
 {
-	int64_t wait_ms = watch_ms;
+	int64_t wait_ms = IDLE_MS;
 	*ret_any = false;
 	pthread_mutex_lock(&w->lock);
 	if (w->span.on) {
@@ -555,14 +557,8 @@ void *work_main(void *agent)
 	struct work *w = a->work;
 	struct order o;
 	bool any;
-	int64_t watch_due = agent_now_ms();
 	prctl(PR_SET_NAME, "heapgauge-work");
-	for (;;) {
-		int64_t now = agent_now_ms();
-		if (a->watch && now >= watch_due)
-			watch_due = now + watch_tick(a->watch, now);
-		if (!next_order(w, a->watch ? watch_due - now : IDLE_MS, &o, &any))
-			break;
+	while (next_order(w, &o, &any)) {
 		if (any)
 			do_order(w, &o);
 		step_span(w);

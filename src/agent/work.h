@@ -63,7 +63,7 @@ struct work_counters {
 void work_counters(struct agent *a, struct work_counters *ret);
 
 /*
- * A profile by the symbolizer: profile_fd is gzipped pprof, read from offset 0. For the one who holds the session. HG codes.
+ * A profile by the symbolizer: profile_fd is gzipped pprof, read from offset 0. HG codes.
  */
 int work_name_profile(const char *symbolizer, enum profile_form form, bool named, int profile_fd, int *ret_fd,
                       uint64_t *ret_n, bool (*cancelled)(void *context), void *context, struct error *err);

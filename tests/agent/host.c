@@ -14,6 +14,9 @@
  *   fork FILE                       a child dumps into FILE, starts an agent of its own and stops it
  *   fds | threads | rss             of this process
  *   churn MS                        another thread allocates and frees for so long
+ *   leak-forever SPEED BLOCK FILE   another thread leaks, SPEED bytes a second in blocks of BLOCK, and counts the bytes in FILE, as a
+ *                                   64-bit number that outlives the program, until malloc fails or somebody kills it
+ *   map BYTES | unmap               memory past malloc, touched
  *   quit
  */
 #include <dirent.h>
@@ -23,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -155,6 +159,8 @@ static void start(char *listen, char *words)
 			o.watch_growth_bytes = number;
 		else if (!strcmp(word, "limit_percent"))
 			o.watch_limit_percent = (unsigned)number;
+		else if (!strcmp(word, "psi"))
+			o.watch_psi_percent = (unsigned)number;
 	}
 	int rc = hg_agent_start(&o, &agent);
 	if (rc)
@@ -252,6 +258,65 @@ static void do_churn(long ms)
 	printf("ok\n");
 }
 
+struct forever {
+	unsigned long speed, block;
+	volatile uint64_t *leaked;
+};
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void *leak_forever(void *context)
+{
+	const struct forever *f = context;
+	double begin = seconds();
+	struct timespec pause = { 0, 1000000 };
+	for (;;) {
+		while ((double)*f->leaked > (seconds() - begin) * (double)f->speed)
+			nanosleep(&pause, NULL);
+		if (!planted_leak(f->block))
+			nanosleep(&pause, NULL);
+		else
+			*f->leaked += f->block;
+	}
+	return NULL;
+}
+
+static void do_leak_forever(char *words)
+{
+	static struct forever f;
+	char *end = words;
+	pthread_t thread;
+	f.speed = strtoul(words, &end, 10);
+	f.block = strtoul(end, &end, 10);
+	int fd = open(end + 1, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+	void *map = fd >= 0 && ftruncate(fd, 4096) == 0 ? mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+	f.leaked = map;
+	if (map == MAP_FAILED || pthread_create(&thread, NULL, leak_forever, &f))
+		printf("error 1 no leak\n");
+	else
+		printf("ok\n");
+}
+
+static void *mapped;
+static size_t mapped_n;
+
+static void do_map(char *words)
+{
+	mapped_n = strtoul(words, NULL, 10);
+	mapped = mmap(NULL, mapped_n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mapped == MAP_FAILED) {
+		printf("error 1 no mapping\n");
+		return;
+	}
+	memset(mapped, 1, mapped_n);
+	printf("ok\n");
+}
+
 static void allocate(void *(*how)(size_t), void **to, size_t *n, char *words)
 {
 	char *end = words;
@@ -304,6 +369,12 @@ static void obey(char *word, char *rest)
 		print_rss();
 	else if (is(word, "churn"))
 		do_churn(strtol(rest, NULL, 10));
+	else if (is(word, "leak-forever"))
+		do_leak_forever(rest);
+	else if (is(word, "map"))
+		do_map(rest);
+	else if (is(word, "unmap"))
+		munmap(mapped, mapped_n), printf("ok\n");
 	else if (is(word, "stop"))
 		hg_agent_stop(agent), agent = NULL, printf("ok\n");
 	else if (second)
