@@ -147,12 +147,10 @@ static int build(struct agent *a, struct error *err)
 		error_set(err, E_NOMEM, "no memory for the agent");
 		return rc;
 	}
-	if (a->options.snapshot_dir[0]) {
+	if (a->options.snapshot_dir[0])
 		rc = watch_new(&a->options, &a->watch, err);
-		if (rc)
-			return rc;
-	}
-	rc = listen_there(a, err);
+	if (rc == E_OK)
+		rc = listen_there(a, err);
 	if (rc == E_OK) {
 		leave_marker(a);
 		rc = start_threads(a, err);

@@ -1,7 +1,8 @@
 /*
  * A look at everything costs some 0.1 ms: one a second, and whenever the resident size of this process alone, which costs next to nothing to read,
  * says that a threshold may have been passed since. How often that is read depends on how soon the threshold could
- * be reached: at the speed of late, but never believing that a process could not begin to grow by FASTEST at once.
+ * be reached: at the speed of late, but never believing that a process could not begin to grow by FASTEST at once. While it grows slowly
+ * or not at all ten readings a second must do, so that a program that does nothing costs nothing.
  */
 #include "agent/watch.h"
 
@@ -16,6 +17,8 @@
 
 #define LOOK_MS 1000                    /* between looks at everything */
 #define LOOK_LEAST_MS 20
+#define LOOK_CALM_MS 100                /* the least while a threshold is CALM_MS away, at the speed of late */
+#define CALM_MS 3000
 #define FASTEST ((double)(1 << 20))     /* bytes in a millisecond */
 #define PRESSURE_WINDOW_MS 2000
 #define LIMIT_REARM 0.05                /* below the first threshold */
@@ -299,6 +302,8 @@ static unsigned next_look(const struct watch *w, int64_t now_ms)
 	double left = room(w) - ((double)w->seen_rss - (double)w->usage.rss_bytes);
 	double ms = left / (w->speed > FASTEST ? w->speed : FASTEST) / 2;
 	int64_t full_ms = w->full_ms + LOOK_MS, latest_ms = (w->due_ms < full_ms ? w->due_ms : full_ms) - now_ms;
+	double least = left > w->speed * CALM_MS ? LOOK_CALM_MS : LOOK_LEAST_MS;
+	ms = ms < least ? least : ms;
 	ms = ms > (double)latest_ms ? (double)latest_ms : ms;
 	return ms < LOOK_LEAST_MS ? LOOK_LEAST_MS : (unsigned)ms;
 }

@@ -54,6 +54,32 @@ bool dump_name_parse(const char *path, struct dump_name *ret)
 	return true;
 }
 
+/* What the library's snapshots are called: <name>.<pid>.<start>.<seq>.pb.gz. */
+static bool snapshot_name_parse(const char *path, uint64_t *ret_pid)
+{
+	static const char ending[] = ".pb.gz";
+	const char *name = path_base(path);
+	size_t length = strlen(name), n = sizeof ending - 1;
+	if (length < n || strcmp(name + length - n, ending) != 0)
+		return false;
+	const char *end = name + length - n;
+	uint64_t seq, start, pid;
+	if (!number_before(name, &end, &seq) || !number_before(name, &end, &start) || !number_before(name, &end, &pid))
+		return false;
+	*ret_pid = pid;
+	return true;
+}
+
+/* 0: the name doesn't tell. */
+static uint64_t pid_in_name(const char *path)
+{
+	struct dump_name dump;
+	uint64_t pid = 0;
+	if (dump_name_parse(path, &dump))
+		return dump.pid;
+	return snapshot_name_parse(path, &pid) ? pid : 0;
+}
+
 struct symbol_options load_symbol_options(const struct load_settings *s)
 {
 	return (struct symbol_options){ (enum symbol_depth)s->symbols, s->binary, live_search(&s->symbol_path) };
@@ -77,14 +103,13 @@ static int64_t nanos(struct timespec t)
 
 static void fill_source(struct profile *p, const char *path, const struct stat *st)
 {
-	struct dump_name name;
-	bool named = dump_name_parse(path, &name);
+	uint64_t pid = pid_in_name(path);
 	for (size_t i = 0; i < p->n_sources; i++) {
 		struct source *s = &p->sources[i];
 		if (!s->name)
 			s->name = profile_cstring(p, path);
-		if (named && !s->pid && p->n_sources == 1)
-			s->pid = name.pid;
+		if (pid && !s->pid && p->n_sources == 1)
+			s->pid = pid;
 		if (!s->time_nanos && st && S_ISREG(st->st_mode))
 			s->time_nanos = nanos(st->st_mtim);
 	}

@@ -16,6 +16,7 @@
  *   churn MS                        another thread allocates and frees for so long
  *   leak-forever SPEED BLOCK FILE   another thread leaks, SPEED bytes a second in blocks of BLOCK, and counts the bytes in FILE, as a
  *                                   64-bit number that outlives the program, until malloc fails or somebody kills it
+ *   stacks N BYTES                  N blocks, each from a stack of its own
  *   map BYTES | unmap               memory past malloc, touched
  *   quit
  */
@@ -55,6 +56,25 @@ __attribute__((noinline)) static void *planted_cache(size_t bytes)
 	void *block = malloc(bytes);
 	if (block)
 		memset(block, 2, bytes);
+	__asm__ volatile("" ::: "memory");
+	return block;
+}
+
+/* Two functions that call each other as the bits of a number say: as many stacks as numbers. */
+static void *turn_left(unsigned bits, unsigned left, size_t bytes);
+
+__attribute__((noinline)) static void *turn_right(unsigned bits, unsigned left, size_t bytes)
+{
+	void *block = left == 0 ? planted_leak(bytes)
+	              : bits & 1 ? turn_left(bits >> 1, left - 1, bytes) : turn_right(bits >> 1, left - 1, bytes);
+	__asm__ volatile("" ::: "memory");
+	return block;
+}
+
+__attribute__((noinline)) static void *turn_left(unsigned bits, unsigned left, size_t bytes)
+{
+	void *block = left == 0 ? planted_leak(bytes)
+	              : bits & 1 ? turn_left(bits >> 1, left - 1, bytes) : turn_right(bits >> 1, left - 1, bytes);
 	__asm__ volatile("" ::: "memory");
 	return block;
 }
@@ -326,6 +346,15 @@ static void allocate(void *(*how)(size_t), void **to, size_t *n, char *words)
 	printf("ok\n");
 }
 
+static void make_stacks(char *words)
+{
+	char *end = words;
+	unsigned long count = strtoul(words, &end, 10), bytes = strtoul(end, NULL, 10);
+	for (unsigned i = 0; i < count && n_kept < sizeof kept / sizeof *kept; i++)
+		kept[n_kept++] = turn_left(i, 20, bytes);
+	printf("ok\n");
+}
+
 static void drop(void)
 {
 	while (n_cached > 0)
@@ -371,6 +400,8 @@ static void obey(char *word, char *rest)
 		do_churn(strtol(rest, NULL, 10));
 	else if (is(word, "leak-forever"))
 		do_leak_forever(rest);
+	else if (is(word, "stacks"))
+		make_stacks(rest);
 	else if (is(word, "map"))
 		do_map(rest);
 	else if (is(word, "unmap"))

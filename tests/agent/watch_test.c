@@ -421,6 +421,9 @@ static void test_rss(void **state)
 	assert_int_equal(world.n_taken, 3);
 	hold(2000 * MIB, 60000);
 	assert_int_equal(world.n_taken, 4);
+	hold(760 * MIB, 5000);
+	hold(801 * MIB, 60000);
+	assert_int_equal(world.n_taken, 4);
 	hold(740 * MIB, 5000);
 	hold(801 * MIB, 60000);
 	assert_int_equal(world.n_taken, 5);
@@ -620,6 +623,7 @@ static void test_failures_are_counted_and_rare(void **state)
 	start();
 	hold(900 * MIB, 60000);
 	assert_in_range(world.n_tried, 5, 7);
+	assert_in_range(world.n_full, 60, 70);
 	assert_int_equal(counters().failed, world.n_tried);
 	assert_int_equal(counters().snapshots, 0);
 	assert_string_equal(counters().last_error, "advice for inactive");
@@ -659,7 +663,7 @@ static void test_busy(void **state)
 	world.limit = 1000 * MIB;
 	world.busy = true;
 	start();
-	hold(900 * MIB, 3000);
+	hold(900 * MIB, 3300);
 	assert_int_equal(world.n_tried, 0);
 	assert_int_equal(counters().failed, 0);
 	world.busy = false;
@@ -687,11 +691,21 @@ static void test_looks_near_the_limit(void **state)
 	start();
 	hold(300 * MIB, 100000);
 	assert_in_range(world.n_full, 90, 101);
-	assert_in_range(world.n_rss, 1500, 2500);
+	assert_in_range(world.n_rss, 800, 1000);
 	hold(409 * MIB, 100000);
 	assert_in_range(world.n_full, 180, 202);
-	assert_in_range(world.n_rss, 5000, 7500);
+	assert_in_range(world.n_rss, 1600, 2000);
 	assert_int_equal(world.n_taken, 0);
+	/* Not so calm: the last megabytes at 10 MB/s. */
+	unsigned before = world.n_rss;
+	world.began_ms = world.now_ms;
+	world.rss = leak;
+	from_bytes = 399 * MIB;
+	speed = 10e3;
+	run(1300);
+	assert_int_equal(world.n_taken, 1);
+	assert_in_range(world.n_rss - before, 35, 60);
+	assert_true(world.taken_at[0] < 0.801);
 }
 
 /* It shrinks and grows again between two looks at everything. */
