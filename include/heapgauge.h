@@ -156,16 +156,20 @@ typedef struct hg_agent_options {
 	const char *symbolizer;         /* the heapgauge program; NULL: looked for beside the library, then in /usr/local/bin, /usr/bin */
 
 	/*
-	 * Snapshots: pprof files kept before memory runs out. Each trigger is off when 0. A snapshot is written under another name
-	 * and renamed when it is whole; the oldest goes when there are more than snapshot_count (default 5).
+	 * Snapshots: pprof files NAME.PID.START.SEQ.pb.gz, kept before memory runs out. Each trigger is off when 0. A file is there whole or
+	 * not at all; the oldest goes when there are more than snapshot_count (default 5). What earlier processes left is kept up to as many.
 	 */
 	const char *snapshot_dir;
 	unsigned snapshot_count;
-	unsigned snapshot_interval_s;   /* not more often than this; default 10 */
+	unsigned snapshot_interval_s;   /* not more often than this, nor for more than a tenth of the time; default 10 */
 	uint64_t watch_rss_bytes;       /* resident memory passes this, and every further eighth of it */
-	unsigned watch_limit_percent;   /* of the cgroup's memory limit (v1 and v2); default 80 when there is a directory; 101: off */
-	unsigned watch_psi_percent;     /* of the time some task waited for memory, over 2 s (/proc/pressure/memory) */
-	uint64_t watch_growth_bytes;    /* allocated since the last snapshot */
+	/*
+	 * Of a memory limit (the cgroup's and those above it, v1 and v2; RLIMIT_AS; the machine), and each time half of what is left is gone, then
+	 * sooner than the interval says. Default 80 when there is a directory; 101: off.
+	 */
+	unsigned watch_limit_percent;
+	unsigned watch_psi_percent;     /* of the time some task waited for memory, over 2 s (memory.pressure, /proc/pressure/memory) */
+	uint64_t watch_growth_bytes;    /* allocated since the last snapshot, or since the lowest point after it */
 
 	char *error;                    /* room for a sentence about this failure, or NULL */
 	size_t error_size;
