@@ -37,6 +37,7 @@ static void in_child(void)
 	if (!a)
 		return;
 	work_after_fork(a);
+	watch_after_fork(a->watch);
 	if (a->server)
 		http_server_abandon(a->server);
 	if (a->marker >= 0)

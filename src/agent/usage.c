@@ -212,19 +212,17 @@ static uint64_t page_bytes(void)
 }
 
 /* statm: "size resident ..." in pages. */
-static bool read_pages(const char *proc, uint64_t *ret_size, uint64_t *ret_resident)
+static bool parse_pages(const char *text, uint64_t *ret_size, uint64_t *ret_resident)
 {
-	char text[256];
-	if (!read_file(proc, "self/statm", text, sizeof text) || !number_at(text, ret_size))
-		return false;
-	return number_at(text + strcspn(text, " "), ret_resident);
+	return number_at(text, ret_size) && number_at(text + strcspn(text, " "), ret_resident);
 }
 
 static void read_process(const char *proc, struct usage *u)
 {
 	uint64_t size, resident;
 	struct rlimit limit;
-	if (!read_pages(proc, &size, &resident))
+	char text[256];
+	if (!read_file(proc, "self/statm", text, sizeof text) || !parse_pages(text, &size, &resident))
 		return;
 	u->rss_bytes = resident * page_bytes();
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur > 0)
@@ -257,8 +255,16 @@ void usage_read(struct usage *ret)
 	usage_read_at("/proc", "/sys/fs/cgroup", ret);
 }
 
-uint64_t usage_read_rss(void)
+int usage_open_rss(void)
 {
+	return open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+}
+
+uint64_t usage_read_rss(int fd)
+{
+	char text[256];
 	uint64_t size, resident;
-	return read_pages("/proc", &size, &resident) ? resident * page_bytes() : 0;
+	ssize_t n = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : 0;
+	text[n > 0 ? n : 0] = '\0';
+	return parse_pages(text, &size, &resident) ? resident * page_bytes() : 0;
 }

@@ -1,6 +1,6 @@
 /*
  * What this process uses of what it may use: read from /proc and from the cgroup file system, v1, v2, or both. Files are opened anew each
- * time: a process may be moved, and a limit changed. Nothing is allocated.
+ * time: a process may be moved. Nothing is allocated.
  *
  * Limits come from the process' memory cgroup and all above it, from RLIMIT_AS, and from the machine itself. What the kernel can drop by
  * itself (pages of files) isn't counted as used: at a full limit it goes first, and only then somebody is killed.
@@ -31,8 +31,9 @@ struct usage {
 };
 
 void usage_read(struct usage *ret);
-/* Only what this process has, and at the price of one small file: resident bytes; 0 without /proc. */
-uint64_t usage_read_rss(void);
+/* Only what this process has, at the price of one system call: a descriptor (negative without /proc), and resident bytes by it (0 if it's none). */
+int usage_open_rss(void);
+uint64_t usage_read_rss(int fd);
 
 /* The used part of a limit. */
 double usage_fraction(const struct usage_limit *l);

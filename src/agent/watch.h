@@ -21,6 +21,9 @@ int watch_new(const struct agent_options *o, struct watch **ret_watch, struct er
 /* The thread must have ended. NULL is fine. */
 void watch_free(struct watch *w);
 
+/* In a forked child, where there is no thread: closes what the watch had open. NULL is fine. */
+void watch_after_fork(struct watch *w);
+
 /* The thread. */
 void *watch_main(void *watch);
 void watch_stop(struct watch *w);

@@ -225,7 +225,13 @@ static void test_process(void **state)
 	(void)state;
 	put("proc/self/statm", "5000 1234 200 1 0 300 0\n");
 	assert_int_equal(look().rss_bytes, 1234 * page);
-	assert_true(usage_read_rss() > 100 * page);
+	int fd = usage_open_rss();
+	assert_true(fd >= 0);
+	for (int i = 0; i < 3; i++)
+		assert_true(usage_read_rss(fd) > 100 * page);
+	close(fd);
+	assert_int_equal(usage_read_rss(fd), 0);
+	assert_int_equal(usage_read_rss(-1), 0);
 	put("proc/self/statm", "5000\n");
 	assert_int_equal(look().rss_bytes, 0);
 	put("proc/self/statm", "");
