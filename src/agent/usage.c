@@ -52,7 +52,7 @@ static uint64_t value_of(const char *text, const char *word)
 {
 	size_t n = strlen(word);
 	uint64_t value;
-	for (const char *at = text; at; at = strchr(at, '\n'), at += at != NULL)
+	for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
 		if (strncmp(at, word, n) == 0 && number_at(at + n, &value))
 			return value;
 	return 0;
