@@ -68,21 +68,6 @@ static void *server_main(void *agent)
 	return NULL;
 }
 
-static int listen_there(struct agent *a, struct error *err)
-{
-	const struct agent_options *o = &a->options;
-	struct http_access access = { .token = "" };
-	struct http_settings settings = {
-		.routes = agent_routes, .context = a, .over = agent_exchange_over,
-		.limits = { .connections = AGENT_CONNECTIONS },
-	};
-	if (strcmp(o->listen, "none") == 0)
-		return E_OK;
-	memcpy(access.hosts, o->allow_hosts, sizeof access.hosts);
-	int rc = o->token_file[0] ? http_read_token(o->token_file, access.token, err) : E_OK;
-	return rc ? rc : http_server_new(o->listen, o->allow_remote, &access, &settings, &a->server, err);
-}
-
 /* "heapgauge:http://127.0.0.1:6060": seen from outside as the name of /proc/PID/fd/N. */
 static void leave_marker(struct agent *a)
 {
@@ -91,6 +76,29 @@ static void leave_marker(struct agent *a)
 		return;
 	snprintf(name, sizeof name, "heapgauge:%s", http_server_url(a->server));
 	a->marker = memfd_create(name, MFD_CLOEXEC);
+}
+
+/* The host has closed all descriptors that it doesn't know: the marker, too, and its number may be another file's by now. */
+static void leave_marker_again(void *agent)
+{
+	struct agent *a = agent;
+	a->marker = -1;
+	leave_marker(a);
+}
+
+static int listen_there(struct agent *a, struct error *err)
+{
+	const struct agent_options *o = &a->options;
+	struct http_access access = { .token = "" };
+	struct http_settings settings = {
+		.routes = agent_routes, .context = a, .over = agent_exchange_over, .reopened = leave_marker_again,
+		.limits = { .connections = AGENT_CONNECTIONS },
+	};
+	if (strcmp(o->listen, "none") == 0)
+		return E_OK;
+	memcpy(access.hosts, o->allow_hosts, sizeof access.hosts);
+	int rc = o->token_file[0] ? http_read_token(o->token_file, access.token, err) : E_OK;
+	return rc ? rc : http_server_new(o->listen, o->allow_remote, &access, &settings, &a->server, err);
 }
 
 static void unmap(struct agent *a)

@@ -85,6 +85,15 @@ static struct http_server *map_server(const struct http_limits *l)
 	return s;
 }
 
+static int open_wake(struct http_server *s, struct error *err)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0 || !http_own(&s->wake[0], pair[0]) ||
+	    !http_own(&s->wake[1], pair[1]))
+		return error_set(err, E_IO, "no pair of sockets for the server: %s", strerror(errno));
+	return E_OK;
+}
+
 int http_server_new(const char *listen_text, bool allow_remote, const struct http_access *a,
                     const struct http_settings *settings, struct http_server **ret, struct error *err)
 {
@@ -104,10 +113,8 @@ int http_server_new(const char *listen_text, bool allow_remote, const struct htt
 		http_listener_close(&listener, true);
 		return error_nomem(err, "the server's connections");
 	}
-	int pair[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0 || !http_own(&s->wake[0], pair[0]) ||
-	    !http_own(&s->wake[1], pair[1])) {
-		rc = error_set(err, E_IO, "no pair of sockets for the server: %s", strerror(errno));
+	rc = open_wake(s, err);
+	if (rc) {
 		http_listener_close(&listener, true);
 		munmap(s, s->mapped_bytes);
 		return rc;
@@ -249,8 +256,6 @@ static struct http_exchange *find_place(struct http_server *s)
 static void accept_some(struct http_server *s)
 {
 	bool ours = http_owns(&s->listener.socket);
-	if (!ours)
-		s->accept_after_ms = INT64_MAX;
 	for (unsigned i = 0; i < s->limits.connections && ours; i++) {
 		struct http_exchange *x = find_place(s);
 		if (!x)
@@ -272,6 +277,42 @@ static void accept_some(struct http_server *s)
 		else
 			http_connection_event(x, POLLIN);
 	}
+}
+
+/* --- when the host has closed our descriptors --- */
+
+/*
+ * Whoever was connected has lost his connection, and the numbers are not ours to close. Then it listens at its address again. Other threads that
+ * wake it meanwhile may find half a pair, and wake nobody: it sleeps no longer than SLEEP_MAX_MS.
+ */
+static void listen_again(struct http_server *s)
+{
+	static const char scheme[] = "http://";
+	struct http_listener fresh;
+	const char *text = s->listener.url;
+	if (strncmp(text, scheme, sizeof(scheme) - 1) == 0)
+		text += sizeof(scheme) - 1;
+	for (struct http_exchange *x = s->places; x < s->places + s->limits.connections; x++) {
+		if (x->state == HTTP_FREE)
+			continue;
+		pthread_mutex_lock(&s->lock);
+		x->fd = x->send_fd = -1;
+		pthread_mutex_unlock(&s->lock);
+		http_connection_close(x);
+	}
+	s->listener.socket.fd = -1;
+	s->accept_after_ms = s->now_ms + SLEEP_MAX_MS;
+	if (!http_owns(&s->wake[0]) || !http_owns(&s->wake[1])) {
+		s->wake[0].fd = s->wake[1].fd = -1;
+		if (open_wake(s, NULL))
+			return;
+	}
+	if (http_listen(text, s->listener.remote, s->access.token[0], &fresh, NULL))
+		return;
+	s->listener = fresh;
+	s->accept_after_ms = 0;
+	if (s->settings.reopened)
+		s->settings.reopened(s->settings.context);
 }
 
 /* --- the loop --- */
@@ -324,6 +365,8 @@ static void take_answers(struct http_server *s)
 static void turn(struct http_server *s)
 {
 	int64_t until_ms;
+	if (!http_owns(&s->listener.socket) && (s->listener.socket.fd >= 0 || s->accept_after_ms <= s->now_ms))
+		listen_again(s);
 	nfds_t n = what_to_wait_for(s, &until_ms);
 	int ready = poll(s->polls, n, timeout_ms(s, until_ms));
 	if (ready < 0 && errno != EINTR) {

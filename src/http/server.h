@@ -56,6 +56,11 @@ struct http_settings {
 	 * each exchange whose handler or body() was called, on the server's thread. May be NULL.
 	 */
 	void (*over)(void *context, struct http_exchange *x, bool answered);
+	/*
+	 * The program had closed the server's descriptors, as some do with all they don't know, and it listens again at its address. On the
+	 * server's thread. May be NULL.
+	 */
+	void (*reopened)(void *context);
 	struct http_limits limits;
 };
 

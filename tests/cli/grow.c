@@ -34,17 +34,9 @@ static void on_term(int signal_number)
 	told = signal_number;
 }
 
-/* Return addresses that earlier calls left below would look to attach as if malloc were being called. */
-__attribute__((noinline)) static void clear_stack(void)
+static int wait_for_signal(int with_handler)
 {
-	volatile char below[16384];
-	for (size_t i = 0; i < sizeof below; i++)
-		below[i] = 0;
-}
-
-__attribute__((noinline)) static int wait_for_signal(int with_handler)
-{
-	static sigset_t term, before;
+	sigset_t term, before;
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	sigprocmask(SIG_BLOCK, &term, &before);
@@ -52,7 +44,6 @@ __attribute__((noinline)) static int wait_for_signal(int with_handler)
 		signal(SIGTERM, on_term);
 	puts("ready");
 	fflush(stdout);
-	clear_stack();
 	while (!told)
 		sigsuspend(&before);
 	return 3;

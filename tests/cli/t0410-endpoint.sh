@@ -87,6 +87,25 @@ like "--inactive: doctor says so" out "^active +no"
 ok $? "--snapshots makes its folder"
 ended "--inactive" grow_jemalloc
 
+# ClickHouse and daemons of old begin with closing every descriptor they don't know.
+cat >closes <<'S'
+for fd in /proc/$$/fd/*; do
+	[ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"
+done
+exec 3<>mine3 4<>mine4 5<>mine5 6<>mine6
+trap 'exit 3' TERM
+echo ready
+while :; do sleep 0.05; done
+S
+running --rate 1 -- bash closes
+for _ in $(seq 100); do heapgauge top "pid:$pid" >out 2>err && break; sleep 0.05; done
+runs 0 "a program that closes all descriptors" heapgauge top --json "$url"
+json "a program that closes all descriptors: its profile" out 'd["total"]["value"] > 0 and d["program"].endswith("bash")'
+runs 0 "a program that closes all descriptors: doctor" heapgauge doctor "$pid"
+like "a program that closes all descriptors: the endpoint is found again" out "^endpoint +yes +$url"
+is "a program that closes all descriptors: what it opened is its own" "$(cat mine3 mine4 mine5 mine6 | wc -c)" 0
+ended "a program that closes all descriptors" bash
+
 # What the program gets to see.
 LD_PRELOAD=/dev/null runs 0 "the environment" heapgauge run -q -d dumps -- env
 like "jemalloc comes before the agent, and what the user has stays" out "^LD_PRELOAD=[^:]*libjemalloc[^:]*:[^:]*/libheapgauge_preload.so:/dev/null$"
