@@ -175,13 +175,18 @@ static void collect_names(const struct elf_image *image, bool dynamic, struct na
 	}
 }
 
-/* Its sibling with the same prefix is there, too. */
+/* A sibling with the same prefix is there, too. Linkers leave out what nobody calls: of Rust programs, most of them. */
 static bool has_sibling(const struct elf_image *image, const char *prefix)
 {
+	static const char *const siblings[] = { "mallctlbymib", "mallocx", "sdallocx" };
 	char name[64];
 	struct elf_symbol s;
-	snprintf(name, sizeof name, "%smallctlbymib", prefix);
-	return elf_find_symbol(image, name, &s);
+	for (size_t i = 0; i < sizeof siblings / sizeof *siblings; i++) {
+		snprintf(name, sizeof name, "%s%s", prefix, siblings[i]);
+		if (elf_find_symbol(image, name, &s))
+			return true;
+	}
+	return false;
 }
 
 struct searched_object {
