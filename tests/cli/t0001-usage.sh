@@ -30,7 +30,7 @@ cp out help
 runs 0 "--help" heapgauge --help
 cmp -s out help
 ok $? "--help says the same"
-for command in top tree peek traces diff flame convert run help version; do
+for command in $(heapgauge help --words); do
 	like "help lists $command" help "^  $command  *[a-zA-Z]"
 	runs 0 "help $command" heapgauge help "$command"
 	cp out page
@@ -53,6 +53,31 @@ complete_words() {
 is "completion of a command" "$(complete_words heapgauge t)" "top tree traces"
 is "completion of an option" "$(complete_words heapgauge tree --me)" "--metric --merge"
 is "completion of help's operand" "$(complete_words heapgauge help di)" "diff"
+
+# zsh's, with what its completion system provides put in place: compadd filters by what was typed.
+if command -v zsh >/dev/null; then
+	zsh_words() {
+		PATH=$(dirname "$HEAPGAUGE"):$PATH zsh -fc 'compadd() { shift; print -r -- ${(M)@:#$PREFIX*}; }; _files() { print -r -- FILES; }
+			. "$0/src/cli/completion.zsh"; words=("$@"); CURRENT=$#; PREFIX=$words[-1]; _heapgauge' "$SOURCE" "$@"
+	}
+	is "zsh: a command" "$(zsh_words heapgauge t)" "top tree traces"
+	is "zsh: an option" "$(zsh_words heapgauge tree --me)" "--metric --merge"
+	is "zsh: help's operand" "$(zsh_words heapgauge help di)" "diff"
+	is "zsh: a file" "$(zsh_words heapgauge top dump)" "FILES"
+else
+	skip "zsh completion" "zsh is not installed"
+fi
+if command -v fish >/dev/null; then
+	fish_words() {
+		HOME=$scratch PATH=$(dirname "$HEAPGAUGE"):$PATH fish --no-config -c 'source $argv[1]; complete -C $argv[2]' \
+			"$SOURCE/src/cli/completion.fish" "$1" | cut -f 1 | sort | tr '\n' ' '
+	}
+	is "fish: a command" "$(fish_words 'heapgauge t')" "top traces tree "
+	is "fish: an option" "$(fish_words 'heapgauge tree --me')" "--merge --metric "
+	is "fish: help's operand" "$(fish_words 'heapgauge help di')" "diff "
+else
+	skip "fish completion" "fish is not installed"
+fi
 
 heapgauge help >/dev/full 2>err
 is "a full standard output is an error" "$? $(wc -l <err)" "1 1"
