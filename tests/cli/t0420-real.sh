@@ -136,6 +136,12 @@ elif mkdir -p "$TARGET" && cp -r "$SOURCE/tests/cli/shop" . && cd shop &&
 	{ CARGO_TARGET_DIR=$TARGET cargo build -q --release --offline || CARGO_TARGET_DIR=$TARGET cargo build -q --release; } >../cargo.log 2>&1; then
 	cd ..
 	both shop 'shop::remember' 30000000 _RJEM_MALLOC_CONF
+	shop_start env MALLOC_CONF=prof:true
+	runs 1 "the variable without the prefix" heapgauge doctor "$job"
+	like "the variable without the prefix: says so" out "its environment has MALLOC_CONF, but this jemalloc reads _RJEM_MALLOC_CONF"
+	like "the variable without the prefix: the right one" out "^    _RJEM_MALLOC_CONF=prof:true,prof_active:true,lg_prof_sample:19$"
+	fails "the variable without the prefix: a profile" "_RJEM_MALLOC_CONF" heapgauge top "pid:$job"
+	shop_end "the variable without the prefix"
 else
 	cd "$scratch" || exit 1
 	skip "a Rust program on tikv-jemallocator" "cargo could not build it: $(tail -n 1 cargo.log)"
