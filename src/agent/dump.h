@@ -43,7 +43,10 @@ struct dump_options {
 	const char *spool_dir;          /* NULL: memory */
 	const char *default_type;       /* "alloc_space"; NULL: inuse_space */
 };
-/* gzipped pprof without names. figures may be NULL. */
+/*
+ * gzipped pprof without names. figures may be NULL. The text is given back while it is read: of it, too, there are never more than some
+ * megabytes, but where nothing is being sampled.
+ */
 int dump_pprof(const struct jemalloc *j, const struct dump_options *o, dump_sink *sink, void *context,
                struct dump_figures *figures, struct error *err);
 /* What was allocated between two texts and is still live at the second, which is now. base_fd -1: the first was empty. */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/memory.h"
@@ -255,16 +256,38 @@ void usage_read(struct usage *ret)
 	usage_read_at("/proc", "/sys/fs/cgroup", ret);
 }
 
-int usage_open_rss(void)
+/* --- the resident size alone ------------------------------------------------- */
+
+void usage_rss_open(struct usage_rss *r)
 {
-	return open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	struct stat st = { .st_ino = 0 };
+	r->fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (r->fd >= 0)
+		fstat(r->fd, &st);
+	r->device = st.st_dev;
+	r->inode = st.st_ino;
 }
 
-uint64_t usage_read_rss(int fd)
+static bool is_ours(const struct usage_rss *r)
+{
+	struct stat st;
+	return r->fd >= 0 && fstat(r->fd, &st) == 0 && st.st_dev == r->device && st.st_ino == r->inode;
+}
+
+uint64_t usage_rss_read(struct usage_rss *r)
 {
 	char text[256];
 	uint64_t size, resident;
-	ssize_t n = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : 0;
+	if (!is_ours(r))
+		usage_rss_open(r);
+	ssize_t n = r->fd >= 0 ? pread(r->fd, text, sizeof text - 1, 0) : 0;
 	text[n > 0 ? n : 0] = '\0';
 	return parse_pages(text, &size, &resident) ? resident * page_bytes() : 0;
+}
+
+void usage_rss_close(struct usage_rss *r)
+{
+	if (is_ours(r))
+		close(r->fd);
+	r->fd = -1;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define USAGE_LIMITS 8
 
@@ -31,9 +32,19 @@ struct usage {
 };
 
 void usage_read(struct usage *ret);
-/* Only what this process has, at the price of one system call: a descriptor (negative without /proc), and resident bytes by it (0 if it's none). */
-int usage_open_rss(void);
-uint64_t usage_read_rss(int fd);
+/*
+ * Only what this process has, at next to no price: resident bytes, by a file that stays open. A host may close it, as it closes all that it doesn't
+ * know, and give its number to another file: then it is opened anew, and the other left alone.
+ */
+struct usage_rss {
+	int fd;
+	dev_t device;
+	ino_t inode;
+};
+/* Without /proc nothing is open, and reading it is 0. */
+void usage_rss_open(struct usage_rss *r);
+uint64_t usage_rss_read(struct usage_rss *r);
+void usage_rss_close(struct usage_rss *r);
 
 /* The used part of a limit. */
 double usage_fraction(const struct usage_limit *l);

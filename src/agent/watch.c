@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent/dump.h"
 #include "agent/memory.h"
@@ -33,7 +32,7 @@ enum reason { LIMIT = 1, RSS = 2, PRESSURE = 4, GROWTH = 8 };
 struct watch {
 	const struct agent_options *options;
 	struct snapshots snapshots;
-	int rss_fd;
+	struct usage_rss rss;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* Under the lock: */
@@ -83,7 +82,7 @@ int watch_new(const struct agent_options *o, struct watch **ret_watch, struct er
 		munmap(w, sizeof *w);
 		return rc;
 	}
-	w->rss_fd = usage_open_rss();
+	usage_rss_open(&w->rss);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -95,10 +94,8 @@ int watch_new(const struct agent_options *o, struct watch **ret_watch, struct er
 
 void watch_after_fork(struct watch *w)
 {
-	if (w && w->rss_fd >= 0)
-		close(w->rss_fd);
 	if (w)
-		w->rss_fd = -1;
+		usage_rss_close(&w->rss);
 }
 
 void watch_free(struct watch *w)
@@ -332,7 +329,7 @@ static bool needs_full_look(struct watch *w, int64_t now_ms)
 {
 	if (!w->any_look || now_ms - w->full_ms >= LOOK_MS || now_ms >= w->due_ms)
 		return true;
-	read_rss(w, usage_read_rss(w->rss_fd), now_ms);
+	read_rss(w, usage_rss_read(&w->rss), now_ms);
 	return (double)w->seen_rss - (double)w->usage.rss_bytes >= room(w);
 }
 

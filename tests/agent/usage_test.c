@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -225,17 +226,54 @@ static void test_process(void **state)
 	(void)state;
 	put("proc/self/statm", "5000 1234 200 1 0 300 0\n");
 	assert_int_equal(look().rss_bytes, 1234 * page);
-	int fd = usage_open_rss();
-	assert_true(fd >= 0);
-	for (int i = 0; i < 3; i++)
-		assert_true(usage_read_rss(fd) > 100 * page);
-	close(fd);
-	assert_int_equal(usage_read_rss(fd), 0);
-	assert_int_equal(usage_read_rss(-1), 0);
 	put("proc/self/statm", "5000\n");
 	assert_int_equal(look().rss_bytes, 0);
 	put("proc/self/statm", "");
 	assert_int_equal(look().rss_bytes, 0);
+}
+
+static void test_resident_size(void **state)
+{
+	struct usage_rss r;
+	(void)state;
+	usage_rss_open(&r);
+	assert_true(r.fd >= 0);
+	uint64_t first = usage_rss_read(&r);
+	assert_true(first > 100000);
+	size_t more = (size_t)64 << 20;
+	char *block = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(block != MAP_FAILED);
+	memset(block, 1, more);
+	assert_true(usage_rss_read(&r) > first + more / 2);
+	munmap(block, more);
+	assert_true(usage_rss_read(&r) < first + more / 2);
+	int fd = r.fd;
+	usage_rss_close(&r);
+	assert_true(fcntl(fd, F_GETFD) < 0);
+}
+
+/* The host closes what it doesn't know, and opens a file of its own. */
+static void test_closed_by_the_host(void **state)
+{
+	struct usage_rss r;
+	(void)state;
+	put("other", "1 7777777 1");
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/other", root);
+	usage_rss_open(&r);
+	close(r.fd);
+	int other = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(other, r.fd);
+	assert_true(usage_rss_read(&r) > 100000);
+	assert_true(usage_rss_read(&r) < (uint64_t)7777777 * 4096);
+	assert_int_not_equal(r.fd, other);
+	close(r.fd);
+	int again = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(again, r.fd);
+	usage_rss_close(&r);
+	assert_true(fcntl(other, F_GETFD) >= 0 && fcntl(again, F_GETFD) >= 0);
+	close(other);
+	close(again);
 }
 
 static void test_address_space(void **state)
@@ -381,8 +419,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EACH(test_version1), EACH(test_version2), EACH(test_high_counts_without_max), EACH(test_no_limit),
 		EACH(test_nested_limits), EACH(test_more_levels_than_places), EACH(test_container), EACH(test_namespaces),
-		EACH(test_unified_hybrid), EACH(test_process), EACH(test_address_space), EACH(test_machine), EACH(test_pressure),
-		EACH(test_nothing_there), EACH(test_missing_files), EACH(test_damaged_files), EACH(test_this_process),
+		EACH(test_unified_hybrid), EACH(test_process), EACH(test_resident_size), EACH(test_closed_by_the_host),
+		EACH(test_address_space), EACH(test_machine), EACH(test_pressure), EACH(test_nothing_there), EACH(test_missing_files), EACH(test_damaged_files), EACH(test_this_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,10 @@ def many_stacks():
             found = flat(top(heapgauge, files(folder)[-1]), "planted_leak") if s else 0
             check(found == n * 64, "%s: all of them are in it" % what, found)
             note("%s: %.0f ms, %d MiB used before" % (what, s["last_ms"] if s else 0, used // MIB))
+            # Nor one whose text, twice as much as is left, goes to memory that can't be written out: it is given back while it is read.
+            group.limit(group.usage() + 2 * room)
+            h.tell("dump 1")
+            check(h.process.poll() is None, "%s: and a dump in memory" % what)
 
 
 # --- triggers -----------------------------------------------------------------------

@@ -61,10 +61,10 @@ void __wrap_usage_read(struct usage *ret)
 		ret->limits[ret->n_limits++] = (struct usage_limit){ USAGE_CGROUP, world.limit, world.others_bytes + rss_now() };
 }
 
-uint64_t __wrap_usage_read_rss(int fd);
-uint64_t __wrap_usage_read_rss(int fd)
+uint64_t __wrap_usage_rss_read(struct usage_rss *r);
+uint64_t __wrap_usage_rss_read(struct usage_rss *r)
 {
-	assert_true(fd >= 0);
+	assert_true(r->fd >= 0);
 	world.n_rss++;
 	return rss_now();
 }
