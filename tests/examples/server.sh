@@ -36,7 +36,7 @@ fetch() {
 
 case $name in
 server) program=$1 leak=/visit leaker=remember_visit bytes=$((2000 * 16384)) flame='?format=svg' ;;
-*) program=$1 leak=/search leaker='Searches::find' bytes=$((2000 * 100 * 112)) flame=/flamegraph ;;
+*) program=$1 leak=/search leaker='Searches::find' bytes=$((2000 * (100 * 96 + 4096))) flame=/flamegraph ;;
 esac
 
 begin ''
@@ -52,7 +52,7 @@ import json, sys
 rows = json.load(open('top.json'))['rows']
 held = [r['cum'] for r in rows if sys.argv[1] in r['name']][0]
 print('#', held, 'of', sys.argv[2])
-sys.exit(not 0.6 < held['value'] / int(sys.argv[2]) < 1.6)
+sys.exit(not 0.7 < held["value"] / int(sys.argv[2]) < 1.4)
 END
 ok $? "$name: $leaker holds what was leaked"
 is "$name: draws a flame graph" "$(fetch heap.svg "$profile$flame")" 200
