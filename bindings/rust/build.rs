@@ -19,15 +19,22 @@ fn main() {
         panic!("heapgauge is for Linux");
     }
     if let Some(dir) = env::var_os("HEAPGAUGE_LIB_DIR") {
-        let dir = Path::new(&dir);
-        println!("cargo:rerun-if-changed={}", dir.join("libheapgauge.a").display());
-        println!("cargo:rustc-link-search=native={}", dir.display());
-        println!("cargo:rustc-link-lib=static=heapgauge");
+        link(Path::new(&dir));
     } else if root.join("src/agent/meson.build").exists() {
         compile(&root);
-    } else if let Err(error) = pkg_config::Config::new().statik(true).probe("heapgauge") {
-        panic!("no libheapgauge: set HEAPGAUGE_LIB_DIR to the directory of libheapgauge.a ({error})");
+    } else {
+        let library = pkg_config::Config::new().cargo_metadata(false).probe("heapgauge").unwrap_or_else(|error| {
+            panic!("no libheapgauge: set HEAPGAUGE_LIB_DIR to the directory of libheapgauge.a ({error})")
+        });
+        library.link_paths.iter().for_each(|dir| link(dir));
     }
+}
+
+/// With the static library: only that finds jemalloc in a stripped program.
+fn link(dir: &Path) {
+    println!("cargo:rerun-if-changed={}", dir.join("libheapgauge.a").display());
+    println!("cargo:rustc-link-search=native={}", dir.display());
+    println!("cargo:rustc-link-lib=static=heapgauge");
 }
 
 /// The library of the sources, one object in which all but the hg_ functions is local: no name of ours can clash with the
