@@ -206,10 +206,10 @@ static int listen_ip(const char *text, bool allow_remote, bool has_token, struct
 	if (rc)
 		return rc;
 	if (a.remote && !allow_remote)
-		return error_set(err, E_USAGE, "%s can be reached from other machines: allow that explicitly (and give a token), or listen on "
+		return error_set(err, E_UNSUPPORTED, "%s can be reached from other machines: allow that explicitly (and give a token), or listen on "
 		                 "127.0.0.1", text);
 	if (a.remote && !has_token)
-		return error_set(err, E_USAGE, "%s can be reached from other machines: it needs a token", text);
+		return error_set(err, E_UNSUPPORTED, "%s can be reached from other machines: it needs a token", text);
 	l->remote = a.remote;
 	int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool good = http_own(&l->socket, fd) && set(fd, SOL_SOCKET, SO_REUSEADDR, 1) && set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&

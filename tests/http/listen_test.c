@@ -98,9 +98,9 @@ static void beyond_loopback(void **state)
 	struct http_server *s;
 	struct error err;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		assert_int_equal(make(all[i], false, TOKEN, &s, &err), E_USAGE);
+		assert_int_equal(make(all[i], false, TOKEN, &s, &err), E_UNSUPPORTED);
 		assert_non_null(strstr(err.text, "allow that explicitly"));
-		assert_int_equal(make(all[i], true, "", &s, &err), E_USAGE);
+		assert_int_equal(make(all[i], true, "", &s, &err), E_UNSUPPORTED);
 		assert_non_null(strstr(err.text, "needs a token"));
 	}
 	assert_int_equal(make("0.0.0.0:0", true, TOKEN, &s, &err), E_OK);
