@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include "agent/dump.h"
+#include "agent/forks.h"
 #include "agent/memory.h"
 #include "agent/threads.h"
 #include "agent/watch.h"
 #include "agent/work.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Under the lock: the one there is. */
+/* Under the lock, and no fork between: the one there is. */
 static struct agent *running;
+/* Under the lock: the last agent's. */
+static char configured_symbolizer[PATH_MAX];
 
 int64_t agent_now_ms(void)
 {
@@ -25,21 +28,21 @@ int64_t agent_now_ms(void)
 
 /* --- forks ------------------------------------------------------------------ */
 
-/* The child has this thread only. What the agent had open is closed; its address stays the parent's. */
-static void in_child(void)
+/* In the child: what sampling is to be put back to, once jemalloc can be called. */
+static bool put_back, put_back_to;
+
+/* What the agent had open is closed; its address stays the parent's. */
+void agent_after_fork(void)
 {
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 	struct agent *a = running;
 	lock = fresh;
 	running = NULL;
-	jemalloc_after_fork();
-	dump_after_fork();
 	if (!a)
 		return;
-	work_after_fork(a);
+	put_back |= work_changed_active(a, &put_back_to);
 	watch_after_fork(a->watch);
-	if (a->server)
-		http_server_abandon(a->server);
+	http_server_abandon(a->server);
 	if (a->marker >= 0)
 		close(a->marker);
 	a->server = NULL;
@@ -47,15 +50,12 @@ static void in_child(void)
 	a->server_runs = a->work_runs = a->watch_runs = false;
 }
 
-static void register_forks(void)
+void agent_put_back_after_fork(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
-}
-
-void agent_watch_forks(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, register_forks);
+	const struct jemalloc *j;
+	if (put_back && jemalloc_ready(&j) == HG_OK)
+		jemalloc_set_active(j, put_back_to);
+	put_back = false;
 }
 
 /* --- start and end ----------------------------------------------------------- */
@@ -101,14 +101,19 @@ static int listen_there(struct agent *a, struct error *err)
 	return rc ? rc : http_server_new(o->listen, o->allow_remote, &access, &settings, &a->server, err);
 }
 
+/* A fork sees all of it, or nothing. */
 static void unmap(struct agent *a)
 {
+	forks_hold();
+	if (running == a)
+		running = NULL;
 	if (a->marker >= 0)
 		close(a->marker);
 	http_server_free(a->server);
 	watch_free(a->watch);
 	work_free(a);
 	munmap(a, a->mapped);
+	forks_go_on();
 }
 
 static int start_threads(struct agent *a, struct error *err)
@@ -142,11 +147,9 @@ static void end_threads(struct agent *a)
 	a->server_runs = a->work_runs = a->watch_runs = false;
 }
 
-static int code_of(const struct agent_options *o, int rc)
+static int code_of(int rc)
 {
-	if (rc == E_USAGE)
-		return strcmp(o->listen, "none") != 0 && (!o->allow_remote || !o->token_file[0]) ? HG_UNSAFE : HG_INVALID;
-	return rc == E_NOMEM ? HG_NO_MEMORY : HG_IO;
+	return rc == E_UNSUPPORTED ? HG_UNSAFE : rc == E_USAGE ? HG_INVALID : rc == E_NOMEM ? HG_NO_MEMORY : HG_IO;
 }
 
 static int build(struct agent *a, struct error *err)
@@ -158,18 +161,21 @@ static int build(struct agent *a, struct error *err)
 	}
 	if (a->options.snapshot_dir[0])
 		rc = watch_new(&a->options, &a->watch, err);
+	forks_hold();
+	running = a;
 	if (rc == E_OK)
 		rc = listen_there(a, err);
-	if (rc == E_OK) {
+	if (rc == E_OK)
 		leave_marker(a);
+	forks_go_on();
+	if (rc == E_OK)
 		rc = start_threads(a, err);
-	}
-	return rc ? code_of(&a->options, rc) : HG_OK;
+	return rc ? code_of(rc) : HG_OK;
 }
 
 int agent_start(const struct agent_options *o, struct agent **ret, struct error *err)
 {
-	agent_watch_forks();
+	forks_watch();
 	pthread_mutex_lock(&lock);
 	int rc = running ? HG_RUNNING : HG_OK;
 	struct agent *a = rc ? MAP_FAILED
@@ -177,28 +183,37 @@ int agent_start(const struct agent_options *o, struct agent **ret, struct error 
 	if (rc == HG_OK && a == MAP_FAILED)
 		rc = HG_NO_MEMORY;
 	if (rc == HG_OK) {
-		*a = (struct agent){ .options = *o, .marker = -1, .mapped = sizeof *a };
+		a->options = *o;
+		a->marker = -1;
+		a->mapped = sizeof *a;
 		jemalloc_find(NULL);
 		rc = build(a, err);
 		if (rc) {
 			end_threads(a);
 			unmap(a);
 		} else {
-			running = *ret = a;
+			memcpy(configured_symbolizer, o->symbolizer, sizeof configured_symbolizer);
+			*ret = a;
 		}
 	}
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
 
-const char *agent_symbolizer(void)
+void agent_symbolizer(char to[PATH_MAX])
 {
-	static char configured[PATH_MAX];
 	pthread_mutex_lock(&lock);
-	if (running)
-		memcpy(configured, running->options.symbolizer, sizeof configured);
+	memcpy(to, configured_symbolizer, PATH_MAX);
 	pthread_mutex_unlock(&lock);
-	return configured;
+}
+
+/* An agent that runs has to know, since a span may put sampling back, or have a base to compare with. */
+int agent_set_active(bool active)
+{
+	pthread_mutex_lock(&lock);
+	int rc = work_set_active(running ? running->work : NULL, active);
+	pthread_mutex_unlock(&lock);
+	return rc;
 }
 
 void agent_stop(struct agent *a)
@@ -207,7 +222,5 @@ void agent_stop(struct agent *a)
 	/* In a child of the one that started it there is nothing to stop but its memory. */
 	end_threads(a);
 	unmap(a);
-	if (running == a)
-		running = NULL;
 	pthread_mutex_unlock(&lock);
 }

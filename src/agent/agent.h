@@ -17,9 +17,10 @@
 #include "base/error.h"
 #include "http/server.h"
 
-#define AGENT_WAITING_MAX 8             /* orders for symbols */
+#define AGENT_WAITING_MAX 8             /* orders that are no profiles */
+#define AGENT_PROFILES_MAX 4            /* orders for profiles, behind the one that is being made */
 #define AGENT_CONNECTIONS 64
-#define AGENT_UNSENT_MAX ((uint64_t)512 << 20)  /* bytes of answers that clients haven't fetched yet */
+#define AGENT_UNSENT_MAX ((uint64_t)256 << 20)  /* bytes of answers that clients haven't fetched yet */
 #define AGENT_SPAN_MAX_S 3600
 
 struct agent_options {
@@ -56,11 +57,15 @@ int agent_options_parse(const char *text, struct hg_agent_options *ret, char *st
 int agent_start(const struct agent_options *o, struct agent **ret, struct error *err);
 void agent_stop(struct agent *a);
 
-/* The configured heapgauge program of the agent that runs, or "". */
-const char *agent_symbolizer(void);
+/* The heapgauge program that an agent's options named last, or "". */
+void agent_symbolizer(char to[PATH_MAX]);
 
-/* Sees to it, once, that a forked child finds everything in order. */
-void agent_watch_forks(void);
+/* Sampling as the program wants it, whether there is an agent or not. HG codes. */
+int agent_set_active(bool active);
+
+/* In a forked child; the second when jemalloc can be called there (agent/forks.h). */
+void agent_after_fork(void);
+void agent_put_back_after_fork(void);
 
 /* The routes of the endpoint (agent/routes.c). */
 extern const struct http_route agent_routes[];

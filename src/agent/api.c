@@ -1,5 +1,7 @@
 /* The functions of heapgauge.h. */
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -7,6 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/dump.h"
+#include "agent/forks.h"
 #include "agent/memory.h"
 #include "agent/work.h"
 #include "base/text.h"
@@ -57,16 +60,12 @@ int hg_status(struct hg_status_info *ret_status)
 
 int hg_activate(void)
 {
-	const struct jemalloc *j;
-	int rc = jemalloc_ready(&j);
-	return rc ? rc : jemalloc_set_active(j, true);
+	return agent_set_active(true);
 }
 
 int hg_deactivate(void)
 {
-	const struct jemalloc *j;
-	int rc = jemalloc_ready(&j);
-	return rc ? rc : jemalloc_set_active(j, false);
+	return agent_set_active(false);
 }
 
 int hg_reset(int lg_sample)
@@ -74,6 +73,42 @@ int hg_reset(int lg_sample)
 	const struct jemalloc *j;
 	int rc = lg_sample < -1 || lg_sample > 62 ? HG_INVALID : jemalloc_ready(&j);
 	return rc ? rc : jemalloc_reset(j, lg_sample);
+}
+
+/* --- the caller's thread ------------------------------------------------------ */
+
+/*
+ * A pipe whose reader has gone, or a file as large as files may get, would raise a signal that ends the program; it is an error here. And
+ * who is cancelled in the middle would never give back the session.
+ */
+struct guard {
+	sigset_t held, before;
+	int cancelling;
+};
+
+static void guard_begin(struct guard *g)
+{
+	static const int signals[] = { SIGPIPE, SIGXFSZ };
+	sigset_t pending;
+	sigemptyset(&g->held);
+	sigemptyset(&pending);
+	sigpending(&pending);
+	/* What was waiting already is not ours to take away. */
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		if (!sigismember(&pending, signals[i]))
+			sigaddset(&g->held, signals[i]);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancelling);
+	pthread_sigmask(SIG_BLOCK, &g->held, &g->before);
+}
+
+static int guard_end(const struct guard *g, int rc)
+{
+	struct timespec now = { 0, 0 };
+	while (sigtimedwait(&g->held, NULL, &now) > 0 || errno == EINTR) {
+	}
+	pthread_sigmask(SIG_SETMASK, &g->before, NULL);
+	pthread_setcancelstate(g->cancelling, NULL);
+	return rc;
 }
 
 /* --- dumps ------------------------------------------------------------------ */
@@ -96,89 +131,127 @@ static int give(int fd, void **ret_bytes, size_t *ret_n)
 static int begin(const struct jemalloc **ret_jemalloc)
 {
 	int rc = jemalloc_ready(ret_jemalloc);
-	agent_watch_forks();
+	forks_watch();
 	return rc ? rc : dump_lock();
 }
 
-static int pprof_into(int fd)
+/* A nameless file with the profile. */
+static int pprof_file(int *ret_fd)
 {
-	const struct jemalloc *j;
 	static const struct dump_options options = { .spool_dir = NULL };
+	const struct jemalloc *j;
 	struct error err;
 	int rc = begin(&j);
 	if (rc)
 		return rc;
-	rc = dump_pprof(j, &options, dump_to_fd, &fd, NULL, &err);
+	int fd = dump_open_nameless(NULL);
+	rc = fd < 0 ? HG_IO : dump_pprof(j, &options, dump_to_fd, &fd, NULL, &err);
+	dump_unlock();
+	if (rc == HG_OK)
+		*ret_fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static int jeheap_file(int *ret_fd)
+{
+	const struct jemalloc *j;
+	struct error err;
+	uint64_t n;
+	int rc = begin(&j);
+	if (rc)
+		return rc;
+	rc = dump_text(j, NULL, false, ret_fd, &n, NULL, &err);
 	dump_unlock();
 	return rc;
 }
 
-int hg_dump_pprof_fd(int fd)
+static int dump_bytes(int (*make)(int *ret_fd), void **ret_bytes, size_t *ret_n)
 {
-	return fcntl(fd, F_GETFD) < 0 ? HG_INVALID : pprof_into(fd);
+	struct guard g;
+	int fd;
+	guard_begin(&g);
+	int rc = make(&fd);
+	if (rc == HG_OK)
+		rc = give(fd, ret_bytes, ret_n);
+	return guard_end(&g, rc);
 }
 
 int hg_dump_pprof(void **ret_bytes, size_t *ret_n)
 {
-	int fd = dump_open_nameless(NULL);
-	if (fd < 0)
-		return HG_IO;
-	int rc = pprof_into(fd);
-	if (rc == HG_OK)
-		return give(fd, ret_bytes, ret_n);
-	close(fd);
-	return rc;
-}
-
-static int jeheap_text(int *ret_fd, uint64_t *ret_n)
-{
-	const struct jemalloc *j;
-	struct error err;
-	int rc = begin(&j);
-	if (rc)
-		return rc;
-	rc = dump_text(j, NULL, ret_fd, ret_n, NULL, &err);
-	dump_unlock();
-	return rc;
+	return dump_bytes(pprof_file, ret_bytes, ret_n);
 }
 
 int hg_dump_jeheap(void **ret_bytes, size_t *ret_n)
 {
-	int fd;
-	uint64_t n;
-	int rc = jeheap_text(&fd, &n);
-	return rc ? rc : give(fd, ret_bytes, ret_n);
+	return dump_bytes(jeheap_file, ret_bytes, ret_n);
+}
+
+/* Waits for who reads it, also when the descriptor itself would not. */
+static int write_all(int fd, const char *at, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(fd, at, n);
+		if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+		else if (done < 0 && errno != EINTR)
+			return HG_IO;
+		at += done > 0 ? done : 0;
+		n -= done > 0 ? (size_t)done : 0;
+	}
+	return HG_OK;
+}
+
+/* Made whole first, so that a slow reader keeps nobody else from a dump. */
+static int dump_into(int (*make)(int *ret_fd), int fd)
+{
+	struct guard g;
+	void *bytes;
+	size_t n;
+	int made;
+	if (fcntl(fd, F_GETFD) < 0)
+		return HG_INVALID;
+	guard_begin(&g);
+	int rc = make(&made);
+	if (rc == HG_OK)
+		rc = give(made, &bytes, &n);
+	if (rc == HG_OK) {
+		rc = write_all(fd, bytes, n);
+		munmap(bytes, n);
+	}
+	return guard_end(&g, rc);
+}
+
+int hg_dump_pprof_fd(int fd)
+{
+	return dump_into(pprof_file, fd);
 }
 
 int hg_dump_jeheap_fd(int fd)
 {
-	void *bytes;
-	size_t n;
-	struct error err;
-	int rc = fcntl(fd, F_GETFD) < 0 ? HG_INVALID : hg_dump_jeheap(&bytes, &n);
-	if (rc)
-		return rc;
-	if (dump_to_fd(&fd, bytes, n, &err))
-		rc = HG_IO;
-	hg_free(bytes, n);
-	return rc;
+	return dump_into(jeheap_file, fd);
 }
 
 int hg_dump_named(const char *format, void **ret_bytes, size_t *ret_n)
 {
+	struct guard g;
 	struct error err;
-	int form = form_of(format), named;
+	char symbolizer[PATH_MAX];
+	int form = format ? form_of(format) : -1, fd, named;
 	uint64_t n;
 	if (form < 0 || form == FORM_JEHEAP)
 		return HG_INVALID;
-	int fd = dump_open_nameless(NULL);
-	if (fd < 0)
-		return HG_IO;
-	int rc = pprof_into(fd);
+	guard_begin(&g);
+	agent_symbolizer(symbolizer);
+	int rc = pprof_file(&fd);
+	if (rc == HG_OK) {
+		rc = work_name_profile(symbolizer, (enum profile_form)form, true, fd, &named, &n, NULL, NULL, &err);
+		close(fd);
+	}
 	if (rc == HG_OK)
-		rc = work_name_profile(agent_symbolizer(), (enum profile_form)form, true, fd, &named, &n, NULL, NULL, &err);
-	close(fd);
-	return rc ? rc : give(named, ret_bytes, ret_n);
+		rc = give(named, ret_bytes, ret_n);
+	return guard_end(&g, rc);
 }
 
 void hg_free(void *bytes, size_t n)
@@ -204,7 +277,8 @@ int hg_agent_start(const struct hg_agent_options *options, hg_agent **ret_agent)
 	struct agent_options o;
 	struct agent *a;
 	struct error err = { 0 };
-	int rc = agent_options_set(&o, options, &err) ? HG_INVALID : agent_start(&o, &a, &err);
+	int failed = agent_options_set(&o, options, &err);
+	int rc = failed ? failed == E_IO ? HG_IO : failed == E_UNSUPPORTED ? HG_UNSAFE : HG_INVALID : agent_start(&o, &a, &err);
 	if (rc)
 		tell(options, &err, rc);
 	else

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/forks.h"
 #include "agent/memory.h"
 #include "agent/objects.h"
 #include "agent/threads.h"
@@ -26,8 +27,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 /* Under the lock: */
 static bool held;
+static unsigned n_patient;              /* who waits for the session: it is theirs before that of who doesn't */
 static struct {
-	bool running, stop, wanted, done;
+	bool running, wanted, done;
 	pthread_t thread;
 	const struct jemalloc *jemalloc;
 	char path[320];
@@ -35,11 +37,30 @@ static struct {
 	double ms;
 } dumper;
 
+static struct timespec in_nanos(int64_t ns)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	ns += t.tv_nsec;
+	return (struct timespec){ t.tv_sec + ns / 1000000000, ns % 1000000000 };
+}
+
 int dump_lock(void)
 {
+	return dump_lock_within(0);
+}
+
+int dump_lock_within(unsigned ms)
+{
+	struct timespec until = in_nanos((int64_t)ms * 1000000);
 	pthread_mutex_lock(&lock);
-	bool busy = held;
-	held = true;
+	bool patient = ms > 0;
+	n_patient += patient;
+	while (patient && held && pthread_cond_timedwait(&wake, &lock, &until) == 0) {
+	}
+	n_patient -= patient;
+	bool busy = held || (!patient && n_patient > 0);
+	held |= !busy;
 	pthread_mutex_unlock(&lock);
 	if (busy)
 		return HG_BUSY;
@@ -52,6 +73,8 @@ void dump_unlock(void)
 	agent_memory_end();
 	pthread_mutex_lock(&lock);
 	held = false;
+	if (n_patient > 0)
+		pthread_cond_broadcast(&wake);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -64,6 +87,7 @@ void dump_after_fork(void)
 	/* The session's thread may have been in the middle of taking memory. */
 	agent_memory_forget();
 	held = false;
+	n_patient = 0;
 	memset(&dumper, 0, sizeof dumper);
 }
 
@@ -82,10 +106,8 @@ static void *dump_main(void *unused)
 	prctl(PR_SET_NAME, "heapgauge-dump");
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		while (!dumper.wanted && !dumper.stop)
+		while (!dumper.wanted)
 			pthread_cond_wait(&wake, &lock);
-		if (dumper.stop)
-			break;
 		dumper.wanted = false;
 		pthread_mutex_unlock(&lock);
 		double begin = now_ms();
@@ -97,7 +119,6 @@ static void *dump_main(void *unused)
 		dumper.done = true;
 		pthread_cond_broadcast(&wake);
 	}
-	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
@@ -109,20 +130,6 @@ int dump_start_thread(void)
 	int rc = dumper.running ? HG_OK : HG_NO_MEMORY;
 	pthread_mutex_unlock(&lock);
 	return rc;
-}
-
-void dump_stop_thread(void)
-{
-	pthread_mutex_lock(&lock);
-	bool running = dumper.running;
-	dumper.stop = true;
-	pthread_cond_broadcast(&wake);
-	pthread_mutex_unlock(&lock);
-	if (running)
-		pthread_join(dumper.thread, NULL);
-	pthread_mutex_lock(&lock);
-	dumper.running = dumper.stop = false;
-	pthread_mutex_unlock(&lock);
 }
 
 /* Where jemalloc can open the descriptor by name. */
@@ -158,17 +165,11 @@ enum wait { WAIT_NOT, WAIT_A_MOMENT, WAIT_FOR_IT };
 
 static bool dump_is_done(enum wait wait)
 {
-	struct timespec until;
 	pthread_mutex_lock(&lock);
 	while (wait == WAIT_FOR_IT && !dumper.done)
 		pthread_cond_wait(&wake, &lock);
 	if (wait == WAIT_A_MOMENT && !dumper.done) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += FOLLOW_WAIT_NS;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
+		struct timespec until = in_nanos(FOLLOW_WAIT_NS);
 		pthread_cond_timedwait(&wake, &lock, &until);
 	}
 	bool done = dumper.done;
@@ -192,9 +193,13 @@ static int finish_dump(double *ret_ms, struct error *err)
 
 int dump_open_nameless(const char *folder)
 {
+	/* A disk may take its time, and forks don't wait for that. */
 	if (folder && *folder)
-		return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	return memfd_create("heapgauge-dump", MFD_CLOEXEC);
+		return forks_own(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	forks_hold();
+	int fd = forks_own(memfd_create("heapgauge-dump", MFD_CLOEXEC));
+	forks_go_on();
+	return fd;
 }
 
 static int open_text(const char *spool_dir, struct error *err)
@@ -231,7 +236,7 @@ static double estimate_header(int fd)
 	return rate <= 1 ? (double)bytes : (double)bytes / -expm1(-mean / (double)rate);
 }
 
-int dump_text(const struct jemalloc *j, const char *spool_dir, int *ret_fd, uint64_t *ret_n,
+int dump_text(const struct jemalloc *j, const char *spool_dir, bool even_empty, int *ret_fd, uint64_t *ret_n,
               struct dump_figures *figures, struct error *err)
 {
 	double ms, begin = now_ms();
@@ -244,7 +249,7 @@ int dump_text(const struct jemalloc *j, const char *spool_dir, int *ret_fd, uint
 		rc = finish_dump(&ms, err);
 	if (rc == HG_OK && fstat(fd, &st) < 0)
 		rc = HG_IO;
-	if (rc == HG_OK && !jemalloc_active(j) && is_empty(fd))
+	if (rc == HG_OK && !even_empty && !jemalloc_active(j) && is_empty(fd))
 		rc = HG_INACTIVE;
 	if (rc) {
 		close(fd);

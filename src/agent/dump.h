@@ -15,12 +15,12 @@
 
 /* One session at a time in a process: HG_BUSY when there is one. Memory (agent/memory.h) begins and ends with it. */
 int dump_lock(void);
+/* Waits so long for it, and comes before who asks without waiting: a program that dumps one after the other keeps nobody out. */
+int dump_lock_within(unsigned ms);
 void dump_unlock(void);
 
 /* Starts the dump thread if there is none: HG_NO_MEMORY when it can't be. dump_text does it, too. */
 int dump_start_thread(void);
-/* Ends it (none may be dumping). */
-void dump_stop_thread(void);
 /* In a forked child, where there is neither thread nor session. */
 void dump_after_fork(void);
 
@@ -30,8 +30,11 @@ struct dump_figures {
 	double inuse_bytes;             /* what the text's header estimates */
 };
 
-/* Whole text, *ret_fd at offset 0. HG_INACTIVE when it holds nothing because nothing was ever sampled. figures may be NULL. */
-int dump_text(const struct jemalloc *j, const char *spool_dir, int *ret_fd, uint64_t *ret_n,
+/*
+ * Whole text, *ret_fd at offset 0. HG_INACTIVE when it holds nothing because nothing was ever sampled, unless that is fine, too (even_empty).
+ * figures may be NULL.
+ */
+int dump_text(const struct jemalloc *j, const char *spool_dir, bool even_empty, int *ret_fd, uint64_t *ret_n,
               struct dump_figures *figures, struct error *err);
 
 /* What the caller does with the gzipped bytes of a profile. */

@@ -7,11 +7,14 @@
 #include "agent/jemalloc.h"
 
 #include <elf.h>
-#include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
-#include "base/elf_image.h"
+#include "agent/forks.h"
+#include "agent/memory.h"
+#include "agent/objects.h"
 
 #define NAME_ENDING "mallctl"
 #define CANDIDATES 8
@@ -20,17 +23,29 @@ hg_mallctl_function mallctl __attribute__((weak));
 hg_mallctl_function je_mallctl __attribute__((weak));
 hg_mallctl_function _rjem_mallctl __attribute__((weak));
 
+#define OBJECTS_MAX 2048
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Those that were ever found or given to us. Whoever was given one may keep it: none is changed or taken away. Under the lock. */
+static struct known {
+	struct jemalloc jemalloc;
+	struct known *next;
+} *known;
+/* Written under the lock, read without: what it points to was whole before. */
+static _Atomic(const struct jemalloc *) found;
 /* Under the lock: */
-static struct jemalloc found;
 static unsigned long long searched_adds;    /* libraries ever loaded when nothing was found */
 static bool searched;
-static char prof_off_advice[320] = "profiling is off in this process' jemalloc (opt.prof is false): start it with MALLOC_CONF=prof:true";
+
+/* One at a time, as jemalloc has it, too; it waits for a dump that is being written. */
+static pthread_mutex_t reset_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint resets;
 
 void jemalloc_after_fork(void)
 {
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-	lock = fresh;
+	lock = reset_lock = fresh;
+	atomic_store(&resets, 0);
 }
 
 /* --- asking it ------------------------------------------------------------ */
@@ -63,12 +78,15 @@ static bool is_before_5_3(const char *version)
 	return sscanf(version, "%d.%d", &major, &minor) == 2 && (major < 5 || (major == 5 && minor < 3));
 }
 
-/* Fills in what it says of itself; false when it doesn't answer as jemalloc does. */
+/* Fills in what it says of itself; false when it doesn't answer as jemalloc does: it says no, too. */
 static bool ask(struct jemalloc *j)
 {
 	const char *version = NULL;
-	size_t n = sizeof version;
-	if (j->mallctl("version", &version, &n, NULL, 0) != 0 || !version)
+	bool flag = false;
+	size_t n = sizeof version, flag_n = sizeof flag;
+	if (j->mallctl("heapgauge.no.such.name", NULL, NULL, NULL, 0) == 0 ||
+	    j->mallctl("config.prof", &flag, &flag_n, NULL, 0) != 0 || flag_n != sizeof flag ||
+	    j->mallctl("version", &version, &n, NULL, 0) != 0 || n != sizeof version || !version)
 		return false;
 	snprintf(j->version, sizeof j->version, "%s", version);
 	j->profiling_built_in = get_bool(j, "config.prof");
@@ -141,14 +159,14 @@ static void find_linked(struct jemalloc *best)
 	static const struct {
 		const char *prefix;
 		hg_mallctl_function *function;
-	} known[] = { { "", mallctl }, { "je_", je_mallctl }, { "_rjem_", _rjem_mallctl } };
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+	} linked[] = { { "", mallctl }, { "je_", je_mallctl }, { "_rjem_", _rjem_mallctl } };
+	for (size_t i = 0; i < sizeof linked / sizeof *linked; i++) {
 		char path[256] = "";
-		hg_mallctl_function *volatile function = known[i].function;
+		hg_mallctl_function *volatile function = linked[i].function;
 		if (!function)
 			continue;
-		dl_iterate_phdr(name_object, &(struct object_of){ (uintptr_t)function, path, sizeof path });
-		consider(best, function, known[i].prefix, strlen(known[i].prefix), path);
+		objects_each(name_object, &(struct object_of){ (uintptr_t)function, path, sizeof path });
+		consider(best, function, linked[i].prefix, strlen(linked[i].prefix), path);
 	}
 }
 
@@ -189,101 +207,134 @@ static bool has_sibling(const struct elf_image *image, const char *prefix)
 	return false;
 }
 
-struct searched_object {
-	struct { uintptr_t base; char path[256]; } items[256];
+struct listing {
+	struct loaded_object *items;    /* OBJECTS_MAX, or none: then they are only counted */
 	size_t n;
 	unsigned long long adds;
 };
 
 static int list_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct searched_object *all = context;
+	struct listing *all = context;
 	if (size >= offsetof(struct dl_phdr_info, dlpi_subs))
 		all->adds = info->dlpi_adds;
-	if (all->n == sizeof all->items / sizeof *all->items)
-		return 0;
-	bool program = all->n == 0;
-	const char *path = program ? "/proc/self/exe" : info->dlpi_name;
-	if (!path || *path != '/')
-		return 0;
-	all->items[all->n].base = info->dlpi_addr;
-	snprintf(all->items[all->n++].path, sizeof all->items[0].path, "%s", path);
+	if (!all->items || all->n == OBJECTS_MAX)
+		return 1;
+	objects_describe(info, all->n == 0, &all->items[all->n]);
+	all->n++;
 	return 0;
 }
 
-/* The mapped file may be the program itself: its address in the file is an offset from where it was loaded. */
-static void search_object(uintptr_t base, const char *path, bool program, struct jemalloc *best)
+static void search_object(const struct loaded_object *o, struct jemalloc *best)
 {
 	struct elf_image image;
-	if (elf_image_open(&image, path, NULL))
+	if (objects_open(o, &image, NULL))
 		return;
 	struct names names = { .n = 0 };
 	collect_names(&image, true, &names);
-	if (program)
+	if (o->program)
 		collect_names(&image, false, &names);
 	for (size_t i = 0; i < names.n; i++)
 		if (has_sibling(&image, names.items[i].prefix))
-			consider(best, (hg_mallctl_function *)(base + names.items[i].value), names.items[i].prefix,
-			         strlen(names.items[i].prefix), path);
+			consider(best, (hg_mallctl_function *)(uintptr_t)(o->base + names.items[i].value), names.items[i].prefix,
+			         strlen(names.items[i].prefix), o->program ? "/proc/self/exe" : o->path);
 	elf_image_close(&image);
 }
 
+/* Again only when something was loaded since. */
 static void find_in_objects(struct jemalloc *best)
 {
-	static struct searched_object all;      /* under the lock */
-	all.n = 0;
-	all.adds = 0;
-	dl_iterate_phdr(list_object, &all);
+	struct listing all = { .items = NULL };
+	objects_each(list_object, &all);
 	if (searched && all.adds == searched_adds)
 		return;
+	size_t bytes = OBJECTS_MAX * sizeof *all.items;
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return;
+	all.items = map;
+	objects_each(list_object, &all);
 	searched = true;
 	searched_adds = all.adds;
 	for (size_t i = 0; i < all.n; i++)
-		search_object(all.items[i].base, all.items[i].path, i == 0, best);
+		search_object(&all.items[i], best);
+	munmap(map, bytes);
 }
 
-static void word_advice(void)
+static void word_advice(struct jemalloc *j)
 {
-	snprintf(prof_off_advice, sizeof prof_off_advice,
+	snprintf(j->prof_off_advice, sizeof j->prof_off_advice,
 	         "profiling is off in this process' jemalloc (opt.prof is false) and can only be switched on when it starts: "
-	         "set %s=prof:true (or prof:true,prof_active:false to sample only when asked)", found.conf_variable);
+	         "set %s=prof:true (or prof:true,prof_active:false to sample only when asked)", j->conf_variable);
+}
+
+static bool is_same(const struct jemalloc *a, const struct jemalloc *b)
+{
+	return a->mallctl == b->mallctl && strcmp(a->conf_variable, b->conf_variable) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+/* Under the lock. One that was known before is taken again. HG_NO_MEMORY. */
+static int make_known(const struct jemalloc *j)
+{
+	struct known *k = known;
+	while (k && !is_same(&k->jemalloc, j))
+		k = k->next;
+	if (!k) {
+		k = mmap(NULL, sizeof *k, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (k == MAP_FAILED)
+			return HG_NO_MEMORY;
+		k->jemalloc = *j;
+		word_advice(&k->jemalloc);
+		k->next = known;
+		known = k;
+		forks_watch_jemalloc();
+	}
+	atomic_store_explicit(&found, &k->jemalloc, memory_order_release);
+	return HG_OK;
+}
+
+/* Under the lock. */
+static int search(void)
+{
+	struct jemalloc best = { .mallctl = NULL };
+	find_linked(&best);
+	if (rank(&best) < 3)
+		find_in_objects(&best);
+	return best.mallctl ? make_known(&best) : HG_NO_JEMALLOC;
 }
 
 int jemalloc_find(const struct jemalloc **ret_jemalloc)
 {
-	pthread_mutex_lock(&lock);
-	if (!found.mallctl) {
-		struct jemalloc best = { .mallctl = NULL };
-		find_linked(&best);
-		if (rank(&best) < 3)
-			find_in_objects(&best);
-		if (best.mallctl) {
-			found = best;
-			word_advice();
-		}
+	const struct jemalloc *j = atomic_load_explicit(&found, memory_order_acquire);
+	int rc = HG_OK;
+	if (!j) {
+		pthread_mutex_lock(&lock);
+		j = atomic_load_explicit(&found, memory_order_acquire);
+		if (!j)
+			rc = search();
+		j = atomic_load_explicit(&found, memory_order_acquire);
+		pthread_mutex_unlock(&lock);
 	}
-	int rc = found.mallctl ? HG_OK : HG_NO_JEMALLOC;
-	pthread_mutex_unlock(&lock);
 	if (ret_jemalloc && rc == HG_OK)
-		*ret_jemalloc = &found;
+		*ret_jemalloc = j;
 	return rc;
 }
 
 int jemalloc_use(hg_mallctl_function *function, const char *conf_variable)
 {
 	struct jemalloc j = { .mallctl = function };
-	bool fine = !function || ask(&j);
-	if (fine && function)
-		snprintf(j.conf_variable, sizeof j.conf_variable, "%s", conf_variable ? conf_variable : "MALLOC_CONF");
-	if (!fine)
+	int rc = HG_OK;
+	if (function && !ask(&j))
 		return HG_INVALID;
+	snprintf(j.conf_variable, sizeof j.conf_variable, "%s", conf_variable ? conf_variable : "MALLOC_CONF");
 	pthread_mutex_lock(&lock);
-	found = j;
 	searched = false;
 	if (function)
-		word_advice();
+		rc = make_known(&j);
+	else
+		atomic_store_explicit(&found, NULL, memory_order_release);
 	pthread_mutex_unlock(&lock);
-	return HG_OK;
+	return rc;
 }
 
 int jemalloc_ready(const struct jemalloc **ret_jemalloc)
@@ -330,7 +381,17 @@ unsigned jemalloc_lg_sample(const struct jemalloc *j)
 int jemalloc_reset(const struct jemalloc *j, int lg_sample)
 {
 	size_t value = lg_sample < 0 ? jemalloc_lg_sample(j) : (size_t)lg_sample;
-	return j->mallctl("prof.reset", NULL, NULL, &value, sizeof value) == 0 ? HG_OK : HG_FAILED;
+	pthread_mutex_lock(&reset_lock);
+	atomic_fetch_add(&resets, 1);
+	int rc = j->mallctl("prof.reset", NULL, NULL, &value, sizeof value);
+	atomic_fetch_add(&resets, 1);
+	pthread_mutex_unlock(&reset_lock);
+	return rc == 0 ? HG_OK : HG_FAILED;
+}
+
+unsigned jemalloc_resets(void)
+{
+	return atomic_load(&resets);
 }
 
 int jemalloc_dump(const struct jemalloc *j, const char *path)
@@ -341,6 +402,7 @@ int jemalloc_dump(const struct jemalloc *j, const char *path)
 
 const char *jemalloc_advice(int code)
 {
+	const struct jemalloc *j = atomic_load_explicit(&found, memory_order_acquire);
 	switch (code) {
 	case HG_OK:
 		return "no error";
@@ -351,7 +413,7 @@ const char *jemalloc_advice(int code)
 		return "this process' jemalloc was built without profiling: build it with --enable-prof, in Rust with tikv-jemallocator's "
 		       "feature \"profiling\"";
 	case HG_PROF_OFF:
-		return prof_off_advice;
+		return j ? j->prof_off_advice : "profiling is off in this process' jemalloc (opt.prof is false): start it with MALLOC_CONF=prof:true";
 	case HG_INACTIVE:
 		return "jemalloc is not sampling (prof.active is false) and has no samples: activate it with POST /heapgauge/activate or "
 		       "hg_activate()";

@@ -18,14 +18,17 @@ struct jemalloc {
 	bool profiling_enabled;             /* opt.prof */
 	bool accumulates;                   /* opt.prof_accum */
 	bool raw_counts;                    /* before 5.3: dumps hold what was counted, not bent for jeprof */
+	char prof_off_advice[320];          /* what to do about HG_PROF_OFF, with its variable */
 };
 
 /*
- * Finds it, once; when there was none, again after more libraries were loaded. HG_OK or HG_NO_JEMALLOC;
- * *ret_jemalloc (may be NULL) is never changed afterwards, except by jemalloc_use.
+ * Finds it, once; when there was none, again after more libraries were loaded. HG_OK or HG_NO_JEMALLOC.
+ * *ret_jemalloc (may be NULL) is never changed afterwards, and never goes away: after jemalloc_use others see another one.
  */
 int jemalloc_find(const struct jemalloc **ret_jemalloc);
 int jemalloc_use(hg_mallctl_function *function, const char *conf_variable);
+/* How often its samples were forgotten, by whomever it was through jemalloc_reset; odd: just now. */
+unsigned jemalloc_resets(void);
 /* Found, built with profiling, and enabled: or the code that says what is missing. */
 int jemalloc_ready(const struct jemalloc **ret_jemalloc);
 

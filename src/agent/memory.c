@@ -30,7 +30,7 @@ _Static_assert(sizeof(struct head) % ALIGN == 0 && sizeof(struct region) % ALIGN
 
 static struct {
 	struct region *chunks, *large;
-	size_t mapped, peak, limit;
+	size_t mapped, limit;
 } memory;
 
 static size_t page_up(size_t n)
@@ -45,13 +45,13 @@ static struct region *map_region(struct region **list, size_t bytes)
 	struct region *r = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (r == MAP_FAILED)
 		return NULL;
+	/* A child made meanwhile has none of it: nobody there could give it back. */
+	madvise(r, bytes, MADV_DONTFORK);
 	*r = (struct region){ .next = *list, .mapped = bytes, .used = sizeof *r };
 	if (*list)
 		(*list)->before = r;
 	*list = r;
 	memory.mapped += bytes;
-	if (memory.mapped > memory.peak)
-		memory.peak = memory.mapped;
 	return r;
 }
 
@@ -70,7 +70,6 @@ static void unmap_region(struct region **list, struct region *r)
 void agent_memory_begin(size_t limit_bytes)
 {
 	memory.limit = limit_bytes;
-	memory.peak = memory.mapped;
 }
 
 void agent_memory_end(void)
@@ -79,16 +78,12 @@ void agent_memory_end(void)
 		unmap_region(&memory.chunks, memory.chunks);
 	while (memory.large)
 		unmap_region(&memory.large, memory.large);
+	memory.limit = 0;
 }
 
 void agent_memory_forget(void)
 {
 	memset(&memory, 0, sizeof memory);
-}
-
-size_t agent_memory_peak(void)
-{
-	return memory.peak;
 }
 
 static struct head *head_of(void *block)
@@ -177,8 +172,6 @@ static void *grow_large(void *block, size_t n)
 	if (moved->next)
 		moved->next->before = moved;
 	memory.mapped += wanted - had;
-	if (memory.mapped > memory.peak)
-		memory.peak = memory.mapped;
 	return large_block(moved);
 }
 

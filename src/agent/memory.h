@@ -18,12 +18,10 @@
 
 /* limit_bytes: of all blocks together; past it allocations fail. */
 void agent_memory_begin(size_t limit_bytes);
-/* Gives everything back. */
+/* Gives everything back. Between sessions there is none to be had. */
 void agent_memory_end(void);
-/* In a forked child: whatever state it is in, begins anew. */
+/* In a forked child, which has none of the blocks: whatever state it is in, begins anew. */
 void agent_memory_forget(void);
-/* The most that was mapped since begin. */
-size_t agent_memory_peak(void);
 
 void *agent_malloc(size_t n);
 void *agent_calloc(size_t n, size_t each);

@@ -1,5 +1,6 @@
 /* The options of heapgauge.h, copied and completed; and the same from the one variable that the preloaded library reads. */
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -17,15 +18,27 @@ static int copy(char *to, size_t room, const char *text, const char *what, struc
 	return n >= 0 && (size_t)n < room ? E_OK : error_set(err, E_USAGE, "%s is too long", what);
 }
 
-/* $XDG_RUNTIME_DIR/heapgauge/PID.sock, or under /tmp. */
+/*
+ * $XDG_RUNTIME_DIR/heapgauge/PID.sock, or under /tmp, where everybody may make a folder of that name first: who owns it can put a socket of his own
+ * in the place of ours.
+ */
 static int default_listen(struct agent_options *o, struct error *err)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char text[sizeof o->listen + 64];
-	if (runtime && *runtime == '/' && access(runtime, W_OK | X_OK) == 0)
+	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	char folder[sizeof o->listen], text[sizeof o->listen + 64];
+	struct stat st;
+	if (runtime && *runtime == '/' && access(runtime, W_OK | X_OK) == 0) {
 		snprintf(text, sizeof text, "unix:%s/heapgauge/%ld.sock", runtime, (long)getpid());
-	else
-		snprintf(text, sizeof text, "unix:/tmp/heapgauge-%lu/%ld.sock", (unsigned long)geteuid(), (long)getpid());
+		return copy(o->listen, sizeof o->listen, text, "the socket's path", err);
+	}
+	snprintf(folder, sizeof folder, "/tmp/heapgauge-%lu", (unsigned long)geteuid());
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return error_set(err, E_IO, "%s: can't make the folder for the socket: %s; name another with listen=unix:/path", folder,
+		                 strerror(errno));
+	if (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+		return error_set(err, E_UNSUPPORTED, "%s is not a folder that only this user can change: remove it, or name a socket elsewhere with "
+		                 "listen=unix:/path", folder);
+	snprintf(text, sizeof text, "unix:%s/%ld.sock", folder, (long)getpid());
 	return copy(o->listen, sizeof o->listen, text, "the socket's path", err);
 }
 

@@ -37,18 +37,21 @@ static void answer_code(struct http_exchange *x, int code)
 	            (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-/* Parks the exchange and hands the order over. */
+/* Parks the exchange and hands the order over. Who doesn't fetch his answer makes room for who asks for one. */
 static void submit(struct agent *a, struct http_exchange *x, struct order *o)
 {
 	struct visit *v = http_exchange_user(x);
+	struct work_refusal refusal;
+	while (o->kind == ORDER_PROFILE && work_is_overfull(a) && http_drop_stalled(a->server)) {
+	}
 	o->ticket = http_park(x);
 	v->parked = true;
 	v->place = o->ticket.place;
-	int rc = work_submit(a, o);
-	if (rc) {
-		const char *text = "another dump is on its way: try again when it is done\n";
-		http_ticket_answer(a->server, o->ticket, code_status(rc), "text/plain; charset=utf-8", "Retry-After: 1\r\n", text,
-		                   strlen(text));
+	if (work_submit(a, o, &refusal)) {
+		char text[sizeof refusal.text + 1], headers[40];
+		int n = snprintf(text, sizeof text, "%s\n", refusal.text);
+		snprintf(headers, sizeof headers, "Retry-After: %u\r\n", refusal.retry_s);
+		http_ticket_answer(a->server, o->ticket, 429, "text/plain; charset=utf-8", headers, text, (size_t)n);
 	}
 }
 
@@ -204,7 +207,11 @@ static void get_cmdline(void *agent, struct http_exchange *x)
 		if (fd >= 0)
 			close(fd);
 	} else {
+		static const char gone[] = " (deleted)";
 		n = readlink("/proc/self/exe", text, sizeof text);
+		/* The file may have been replaced by now: its path is what is asked for. */
+		if (n > (ssize_t)sizeof gone - 1 && memcmp(text + n - (sizeof gone - 1), gone, sizeof gone - 1) == 0)
+			n -= (ssize_t)sizeof gone - 1;
 	}
 	if (n < 0)
 		http_answer_text(x, 500, "the program's path cannot be read: is /proc there?");
@@ -236,8 +243,9 @@ static void get_metrics(void *agent, struct http_exchange *x)
 		http_answer(x, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, b.data, b.len);
 }
 
-static void done_or_code(struct agent *a, struct http_exchange *x, int rc)
+static void set_active(struct agent *a, struct http_exchange *x, bool active)
 {
+	int rc = work_set_active(a->work, active);
 	if (rc)
 		answer_code(x, rc);
 	else
@@ -246,19 +254,27 @@ static void done_or_code(struct agent *a, struct http_exchange *x, int rc)
 
 static void post_activate(void *agent, struct http_exchange *x)
 {
-	done_or_code(agent, x, work_set_active(agent, true));
+	set_active(agent, x, true);
 }
 
 static void post_deactivate(void *agent, struct http_exchange *x)
 {
-	done_or_code(agent, x, work_set_active(agent, false));
+	set_active(agent, x, false);
 }
 
+/* jemalloc has this wait for a dump that is being written. */
 static void post_reset(void *agent, struct http_exchange *x)
 {
+	struct order o = { .kind = ORDER_RESET };
 	unsigned lg;
-	if (number_of(x, "lg_sample", 63, 62, &lg))
-		done_or_code(agent, x, work_reset(agent, lg > 62 ? -1 : (int)lg));
+	if (!number_of(x, "lg_sample", 63, 62, &lg))
+		return;
+	o.lg_sample = lg > 62 ? -1 : (int)lg;
+	int rc = jemalloc_ready(NULL);
+	if (rc)
+		answer_code(x, rc);
+	else
+		submit(agent, x, &o);
 }
 
 static void get_index(void *agent, struct http_exchange *x)

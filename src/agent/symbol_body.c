@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "agent/dump.h"
+#include "agent/forks.h"
 #include "agent/memory.h"
 
 /* Addresses on their way into the memfd. */
@@ -17,7 +18,8 @@ static int flush(struct symbol_body *b, struct batch *batch, struct error *err)
 	if (batch->n == 0)
 		return E_OK;
 	if (b->fd == 0) {
-		int fd = dump_open_nameless(NULL);
+		/* Not dump_open_nameless: who forks may wait for a dump, and the server's thread doesn't wait for him. */
+		int fd = forks_own(memfd_create("heapgauge-dump", MFD_CLOEXEC));
 		if (fd < 0)
 			return error_set(err, E_IO, "no place for the addresses: %s", strerror(errno));
 		b->fd = fd + 1;

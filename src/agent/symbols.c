@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,19 +15,21 @@
 
 #include "agent/dump.h"
 #include "agent/memory.h"
+#include "agent/objects.h"
 #include "base/buf.h"
 #include "base/elf_image.h"
 #include "base/memory.h"
 
 #define OBJECTS_MAX 4096
-#define OUTPUT_MAX ((size_t)64 << 20)
+#define OUTPUT_MAX ((uint64_t)32 << 20)
+#define OUTPUT_PIECE ((size_t)64 << 10)
 #define FUNCTIONS_MAX ((size_t)16 << 20)
 
 struct object {
-	uint64_t base, start, end;      /* what it was loaded at; its lowest and highest address */
-	char path[PATH_MAX];
+	struct loaded_object loaded;
 	struct elf_image image;
-	bool open, tried;
+	bool open;
+	char name[256];                 /* "": not asked for yet */
 };
 
 struct objects {
@@ -39,13 +40,14 @@ struct objects {
 
 struct function {
 	uint64_t start, bytes;          /* as the file counts */
+	uint64_t reach;                 /* the end of the one that ends last, of this one and those before */
 	const char *name;
 };
 
 struct query {
 	uint64_t address;
 	uint64_t offset;                /* in its file, as the file counts */
-	const struct object *object;
+	struct object *object;
 	const char *name;
 	uint32_t place;                 /* in the order they came */
 };
@@ -62,39 +64,16 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *context)
 		return 1;
 	}
 	memset(o, 0, sizeof *o);
-	o->base = info->dlpi_addr;
-	o->start = UINT64_MAX;
-	snprintf(o->path, sizeof o->path, "%s", all->n == 1 ? "/proc/self/exe" : info->dlpi_name);
-	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-		uint64_t at = o->base + h->p_vaddr;
-		if (h->p_type != PT_LOAD)
-			continue;
-		o->start = at < o->start ? at : o->start;
-		o->end = at + h->p_memsz > o->end ? at + h->p_memsz : o->end;
-	}
+	objects_describe(info, all->n == 1, &o->loaded);
 	return 0;
 }
 
 static struct object *object_at(struct objects *all, uint64_t address)
 {
 	for (size_t i = 0; i < all->n; i++)
-		if (address >= all->items[i].start && address < all->items[i].end)
+		if (address >= all->items[i].loaded.start && address < all->items[i].loaded.end)
 			return &all->items[i];
 	return NULL;
-}
-
-/* What a person calls it. */
-static const char *object_name(const struct object *o, char link[PATH_MAX])
-{
-	const char *path = o->path;
-	if (strcmp(path, "/proc/self/exe") == 0) {
-		ssize_t n = readlink(path, link, PATH_MAX - 1);
-		link[n > 0 ? n : 0] = '\0';
-		path = link;
-	}
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
 }
 
 /* --- functions of a file --------------------------------------------------- */
@@ -110,7 +89,6 @@ static int by_start(const void *a, const void *b)
 struct functions {
 	struct function *items;
 	size_t n, capacity;
-	uint64_t longest;
 };
 
 static bool add_functions(const struct elf_image *image, bool dynamic, struct functions *to)
@@ -125,8 +103,7 @@ static bool add_functions(const struct elf_image *image, bool dynamic, struct fu
 		struct function *f = ARRAY_PUSH(to->items, to->n, to->capacity, FUNCTIONS_MAX);
 		if (!f)
 			return false;
-		*f = (struct function){ s.value, s.bytes, s.name };
-		to->longest = s.bytes > to->longest ? s.bytes : to->longest;
+		*f = (struct function){ .start = s.value, .bytes = s.bytes, .name = s.name };
 	}
 	return true;
 }
@@ -142,7 +119,7 @@ static const char *name_in(const struct functions *f, uint64_t address)
 		else
 			high = middle;
 	}
-	while (low-- > 0 && address - f->items[low].start < f->longest)
+	while (low-- > 0 && address < f->items[low].reach)
 		if (address - f->items[low].start < f->items[low].bytes)
 			return f->items[low].name;
 	return NULL;
@@ -152,13 +129,17 @@ static const char *name_in(const struct functions *f, uint64_t address)
 static int name_queries(struct object *o, struct query *queries, size_t n, struct error *err)
 {
 	struct functions f = { .items = NULL };
-	if (elf_image_open(&o->image, o->path, NULL))
-		return E_OK;            /* no file: the vdso, or one that is gone */
+	if (objects_open(&o->loaded, &o->image, NULL))
+		return E_OK;            /* no file: the vdso, or one that is gone, or has been replaced */
 	o->open = true;
 	bool fine = add_functions(&o->image, false, &f) && add_functions(&o->image, true, &f);
 	if (!fine)
 		return error_nomem(err, "the functions of a file");
 	qsort(f.items, f.n, sizeof *f.items, by_start);
+	for (uint64_t i = 0, reach = 0; i < f.n; i++) {
+		uint64_t end = f.items[i].bytes < UINT64_MAX - f.items[i].start ? f.items[i].start + f.items[i].bytes : UINT64_MAX;
+		f.items[i].reach = reach = end > reach ? end : reach;
+	}
 	for (size_t i = 0; i < n; i++)
 		queries[i].name = name_in(&f, queries[i].offset);
 	free(f.items);
@@ -186,7 +167,7 @@ static int name_all(struct objects *all, const uint64_t *addresses, struct query
 	for (size_t i = 0; i < n; i++) {
 		struct object *o = object_at(all, addresses[i]);
 		queries[i] = (struct query){ .address = addresses[i], .object = o, .place = (uint32_t)i,
-			                     .offset = o ? addresses[i] - o->base : 0 };
+			                     .offset = o ? addresses[i] - o->loaded.base : 0 };
 	}
 	qsort(queries, n, sizeof *queries, by_object);
 	int rc = E_OK;
@@ -194,7 +175,7 @@ static int name_all(struct objects *all, const uint64_t *addresses, struct query
 		for (end = i + 1; end < n && queries[end].object == queries[i].object; end++) {
 		}
 		if (queries[i].object)
-			rc = name_queries((struct object *)queries[i].object, queries + i, end - i, err);
+			rc = name_queries(queries[i].object, queries + i, end - i, err);
 	}
 	qsort(queries, n, sizeof *queries, by_place);
 	return rc;
@@ -202,33 +183,51 @@ static int name_all(struct objects *all, const uint64_t *addresses, struct query
 
 static void write_query(struct buf *out, const struct query *q)
 {
-	char link[PATH_MAX];
 	if (!q->object)
 		return;
+	if (!q->name && !q->object->name[0])
+		objects_name(&q->object->loaded, q->object->name, sizeof q->object->name);
 	buf_printf(out, "0x%" PRIx64 "\t", q->address);
 	if (q->name)
 		buf_adds(out, q->name);
 	else
-		buf_printf(out, "%s!0x%" PRIx64, object_name(q->object, link), q->offset);
+		buf_printf(out, "%s!0x%" PRIx64, q->object->name, q->offset);
 	buf_addc(out, '\n');
+}
+
+static int write_lines(int fd, const struct query *queries, size_t n, uint64_t *ret_n, struct error *err)
+{
+	struct buf out;
+	uint64_t sum = 0;
+	int rc = E_OK;
+	buf_init(&out, OUTPUT_MAX);
+	for (size_t i = 0; i < n && rc == E_OK; i++) {
+		write_query(&out, &queries[i]);
+		if (out.failed)
+			rc = error_nomem(err, "the names");
+		else if (sum + out.len > OUTPUT_MAX)
+			rc = error_set(err, E_LIMIT, "the names are more than %u MiB: ask for fewer addresses at once",
+			               (unsigned)(OUTPUT_MAX >> 20));
+		else if (out.len >= OUTPUT_PIECE || i + 1 == n) {
+			rc = dump_to_fd(&fd, out.data, out.len, err);
+			sum += out.len;
+			out.len = 0;
+		}
+	}
+	buf_finish(&out);
+	*ret_n = sum;
+	return rc;
 }
 
 static int write_answer(const struct query *queries, size_t n, int *ret_fd, uint64_t *ret_n, struct error *err)
 {
-	struct buf out;
-	buf_init(&out, OUTPUT_MAX);
-	for (size_t i = 0; i < n; i++)
-		write_query(&out, &queries[i]);
-	int fd = out.failed ? -1 : dump_open_nameless(NULL);
-	int rc = out.failed ? error_nomem(err, "the names") : fd < 0 ? error_set(err, E_IO, "no place for the answer: %s",
-	         strerror(errno)) : dump_to_fd(&fd, out.data, out.len, err);
-	if (rc == E_OK) {
+	int fd = dump_open_nameless(NULL);
+	int rc = fd < 0 ? error_set(err, E_IO, "no place for the answer: %s", strerror(errno))
+	                : write_lines(fd, queries, n, ret_n, err);
+	if (rc == E_OK)
 		*ret_fd = fd;
-		*ret_n = out.len;
-	} else if (fd >= 0) {
+	else if (fd >= 0)
 		close(fd);
-	}
-	buf_finish(&out);
 	return rc;
 }
 
@@ -236,7 +235,7 @@ static int answer(const uint64_t *addresses, size_t n, int *ret_fd, uint64_t *re
 {
 	struct objects all = { .items = NULL };
 	struct query *queries = malloc((n + 1) * sizeof *queries);
-	dl_iterate_phdr(add_object, &all);
+	objects_each(add_object, &all);
 	int rc = queries && !all.failed ? E_OK : error_nomem(err, "the addresses");
 	if (rc == E_OK)
 		rc = name_all(&all, addresses, queries, n, err);

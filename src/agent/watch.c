@@ -24,6 +24,7 @@
 #define LIMIT_REARM 0.05                /* below the first threshold */
 #define LIMIT_LAST 0.99                 /* no threshold is above it */
 #define RSS_STEP_LEAST ((uint64_t)1 << 20)
+#define PATIENCE_MS 1000                /* for a dump of the program's own */
 #define SHARE 10                        /* dumping takes at most this part of the time */
 #define SAVED_MAX 8                     /* snapshots near a limit that need not wait */
 
@@ -224,7 +225,7 @@ static int take_snapshot(struct watch *w, struct error *err)
 	const struct jemalloc *j;
 	int rc = jemalloc_ready(&j);
 	if (rc == HG_OK)
-		rc = dump_lock();
+		rc = dump_lock_within(PATIENCE_MS);
 	if (rc == HG_OK) {
 		rc = write_snapshot(w, j, err);
 		dump_unlock();

@@ -1,6 +1,7 @@
 #include "agent/work.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -10,20 +11,25 @@
 
 #include "agent/child.h"
 #include "agent/dump.h"
+#include "agent/forks.h"
 #include "agent/memory.h"
+#include "agent/metrics.h"
 #include "agent/symbols.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 #define OUTPUT_MAX ((uint64_t)256 << 20)    /* of the symbolizer */
 #define CHILD_MS 120000
-#define SESSION_MS 10000                    /* how long a span's second dump waits for others */
+#define SESSION_MS 60000                    /* how long a dump waits for others, which are the program's own */
+#define SESSION_STEP_MS 200
+#define QUIET_TRIES 10
 
 /* An order that waits between its dumps. */
 struct span {
 	bool on;
 	struct order order;
-	int base_fd;                    /* the text at its beginning, or -1: it was empty */
+	int base_fd;                    /* the text at its beginning */
+	unsigned resets;                /* how often samples had been forgotten then */
 	bool waiting;                   /* the second half: sampling is off */
 	bool found_active, changed;     /* what to put back; it was changed by us */
 	int64_t begun_ms, due_ms;
@@ -35,10 +41,11 @@ struct work {
 	pthread_cond_t wake;
 	/* Under the lock: */
 	bool stop;
-	bool profile_waiting, profile_running;
-	struct order profile;
-	struct order symbols[AGENT_WAITING_MAX];
-	size_t n_symbols;
+	struct order profiles[AGENT_PROFILES_MAX];
+	size_t n_profiles;
+	struct order small[AGENT_WAITING_MAX];  /* all that are no profiles */
+	size_t n_small;
+	bool small_last;                /* they and profiles take turns */
 	struct span span;               /* also read in a forked child */
 	struct work_counters counters;
 	uint64_t unsent[AGENT_CONNECTIONS];     /* by the ticket's place: bytes of an answer on its way */
@@ -91,31 +98,50 @@ static uint64_t unsent_bytes(const struct work *w)
 	return sum;
 }
 
-static bool take_order(struct work *w, const struct order *o)
+__attribute__((format(printf, 3, 4)))
+static bool refuse(struct work_refusal *r, int64_t retry_ms, const char *format, ...)
+{
+	va_list words;
+	va_start(words, format);
+	vsnprintf(r->text, sizeof r->text, format, words);
+	va_end(words);
+	r->retry_s = retry_ms > 0 ? (unsigned)(retry_ms / 1000) + 1 : 1;
+	return false;
+}
+
+static bool take_order(struct work *w, const struct order *o, struct work_refusal *r)
 {
 	if (w->stop)
-		return false;
-	if (o->kind == ORDER_SYMBOLS) {
-		if (w->n_symbols == AGENT_WAITING_MAX)
-			return false;
-		w->symbols[w->n_symbols++] = *o;
+		return refuse(r, 0, "the agent is being stopped");
+	if (o->kind != ORDER_PROFILE) {
+		if (w->n_small == AGENT_WAITING_MAX)
+			return refuse(r, 0, "%u requests for names wait already: try again", AGENT_WAITING_MAX);
+		w->small[w->n_small++] = *o;
 		return true;
 	}
-	if (w->profile_waiting || w->profile_running || (is_span(o) && w->span.on) ||
-	    unsent_bytes(w) > AGENT_UNSENT_MAX) {
-		w->counters.refused++;
-		return false;
-	}
-	w->profile = *o;
-	w->profile_waiting = true;
+	if (w->n_profiles == AGENT_PROFILES_MAX)
+		return refuse(r, 0, "another dump is on its way, and %u requests wait for theirs: try again", AGENT_PROFILES_MAX);
+	int64_t left_ms = w->span.due_ms + (w->span.waiting ? 0 : (int64_t)w->span.order.wait_s * 1000) - agent_now_ms();
+	for (size_t i = 0; i < w->n_profiles && is_span(o); i++)
+		if (is_span(&w->profiles[i]))
+			return refuse(r, 0, "another request (seconds=, survivors) begins to watch the heap: try again later");
+	if (is_span(o) && w->span.on)
+		return refuse(r, left_ms, "another request (seconds=, survivors) watches the heap for %lld s: try again then; a dump of now can "
+		              "be had meanwhile", (long long)(left_ms > 0 ? left_ms / 1000 + 1 : 1));
+	if (unsent_bytes(w) > AGENT_UNSENT_MAX)
+		return refuse(r, 0, "answers of more than %llu MiB wait for clients to fetch them: try again",
+		              (unsigned long long)(AGENT_UNSENT_MAX >> 20));
+	w->profiles[w->n_profiles++] = *o;
 	return true;
 }
 
-int work_submit(struct agent *a, const struct order *o)
+int work_submit(struct agent *a, const struct order *o, struct work_refusal *ret_refusal)
 {
 	struct work *w = a->work;
 	pthread_mutex_lock(&w->lock);
-	bool taken = take_order(w, o);
+	bool taken = take_order(w, o, ret_refusal);
+	if (!taken)
+		w->counters.refused++;
 	pthread_cond_broadcast(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 	if (!taken && o->kind == ORDER_SYMBOLS)
@@ -123,13 +149,20 @@ int work_submit(struct agent *a, const struct order *o)
 	return taken ? HG_OK : HG_BUSY;
 }
 
-int work_set_active(struct agent *a, bool active)
+bool work_is_overfull(struct agent *a)
+{
+	pthread_mutex_lock(&a->work->lock);
+	bool overfull = unsent_bytes(a->work) > AGENT_UNSENT_MAX;
+	pthread_mutex_unlock(&a->work->lock);
+	return overfull;
+}
+
+int work_set_active(struct work *w, bool active)
 {
 	const struct jemalloc *j;
-	struct work *w = a->work;
 	int rc = jemalloc_ready(&j);
-	if (rc)
-		return rc;
+	if (rc || !w)
+		return rc ? rc : jemalloc_set_active(j, active);
 	pthread_mutex_lock(&w->lock);
 	/* During a span: what it will put back. Its own need goes first until then. */
 	if (w->span.on && w->span.changed)
@@ -138,14 +171,6 @@ int work_set_active(struct agent *a, bool active)
 		rc = jemalloc_set_active(j, active);
 	pthread_mutex_unlock(&w->lock);
 	return rc;
-}
-
-int work_reset(struct agent *a, int lg_sample)
-{
-	const struct jemalloc *j;
-	int rc = jemalloc_ready(&j);
-	(void)a;
-	return rc ? rc : jemalloc_reset(j, lg_sample);
 }
 
 /* --- answering ------------------------------------------------------------ */
@@ -163,7 +188,10 @@ static void answer_error(struct work *w, const struct order *o, int code, const 
 	http_ticket_answer(w->agent->server, o->ticket, status, "text/plain; charset=utf-8",
 	                   code == HG_BUSY ? "Retry-After: 1\r\n" : NULL, storage, b.len);
 	pthread_mutex_lock(&w->lock);
-	w->counters.failed++;
+	if (code == HG_BUSY)
+		w->counters.refused++;
+	else
+		w->counters.failed++;
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -194,18 +222,39 @@ static void answer_profile(struct work *w, const struct order *o, int fd, uint64
 	answer_fd(w, o, form_type(o->form), headers, fd, n);
 }
 
-/* --- profiles ------------------------------------------------------------- */
+/* --- the session ------------------------------------------------------------ */
 
-struct watched_ticket {
-	struct http_server *server;
+static bool is_stopping(struct work *w)
+{
+	pthread_mutex_lock(&w->lock);
+	bool stop = w->stop;
+	pthread_mutex_unlock(&w->lock);
+	return stop;
+}
+
+/* For as long as others' dumps take, which is short, instead of giving up. */
+static int lock_patiently(struct work *w)
+{
+	for (int64_t until = agent_now_ms() + SESSION_MS; dump_lock_within(SESSION_STEP_MS) != HG_OK;) {
+		if (agent_now_ms() > until || is_stopping(w))
+			return HG_BUSY;
+	}
+	return HG_OK;
+}
+
+struct named_for {
+	struct work *work;
 	struct http_ticket ticket;
 };
 
-static bool client_gone(void *context)
+/* Asked some times a second while the symbolizer runs. */
+static bool nobody_waits(void *context)
 {
-	const struct watched_ticket *t = context;
-	return http_ticket_gone(t->server, t->ticket);
+	const struct named_for *n = context;
+	return http_ticket_gone(n->work->agent->server, n->ticket);
 }
+
+/* --- profiles ------------------------------------------------------------- */
 
 /* "pid 1234 (redis-server)", as the command line calls a process. */
 static void name_process(char *to, size_t room)
@@ -241,25 +290,23 @@ int work_name_profile(const char *symbolizer, enum profile_form form, bool named
 	return !failed ? HG_OK : failed == E_UNSUPPORTED ? HG_NO_SYMBOLIZER : HG_FAILED;
 }
 
-/* The profile is in *fd; what it becomes replaces it, and nothing on failure. Takes its time, and no session: others may dump. */
+/* The profile is in *fd; what it becomes replaces it. On failure it is closed. Takes its time, and no session: others may dump. */
 static int finish_form(struct work *w, const struct order *o, int *fd, uint64_t *n, struct error *err)
 {
-	struct watched_ticket t = { w->agent->server, o->ticket };
+	struct named_for asked = { w, o->ticket };
 	struct stat st;
 	int made = -1, rc = HG_OK;
-	if (o->form == FORM_PPROF && !o->named) {
-		if (fstat(*fd, &st) == 0) {
-			*n = (uint64_t)st.st_size;
-			return HG_OK;
-		}
+	if (o->form != FORM_PPROF || o->named)
+		rc = work_name_profile(w->agent->options.symbolizer, o->form, o->named, *fd, &made, n, nobody_waits, &asked, err);
+	else if (fstat(*fd, &st) < 0)
 		rc = HG_IO;
-	}
-	if (rc == HG_OK)
-		rc = work_name_profile(w->agent->options.symbolizer, o->form, o->named, *fd, &made, n, client_gone, &t, err);
-	close(*fd);
-	*fd = made;
-	if (rc)
+	else
+		*n = (uint64_t)st.st_size;
+	if (rc || made >= 0)
+		close(*fd);
+	if (rc || made < 0)
 		return rc;
+	*fd = forks_own(made);
 	pthread_mutex_lock(&w->lock);
 	w->counters.symbolized++;
 	pthread_mutex_unlock(&w->lock);
@@ -277,34 +324,32 @@ static void count_dump(struct work *w, const struct dump_figures *f)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* For the one who holds the session. */
 static int dump_now(struct work *w, const struct order *o, const struct jemalloc *j, int *ret_fd, uint64_t *ret_n,
                     struct error *err)
 {
 	const char *spool = w->agent->options.spool_dir;
 	struct dump_figures figures;
-	int rc;
+	int rc, fd = -1;
 	if (o->form == FORM_JEHEAP) {
-		rc = dump_text(j, spool, ret_fd, ret_n, &figures, err);
-		if (rc == HG_OK)
-			count_dump(w, &figures);
-		return rc;
-	}
-	int fd = dump_open_nameless(spool);
-	if (fd < 0) {
-		error_set(err, E_IO, "no place for a profile: %s", strerror(errno));
+		rc = dump_text(j, spool, false, ret_fd, ret_n, &figures, err);
+	} else if ((fd = dump_open_nameless(spool)) < 0) {
+		error_set(err, E_IO, "no place for a profile%s%.200s: %s", *spool ? " in " : "", spool, strerror(errno));
 		return HG_IO;
+	} else {
+		struct dump_options options = { .spool_dir = spool, .default_type = o->alloc_first ? "alloc_space" : NULL };
+		rc = dump_pprof(j, &options, dump_to_fd, &fd, &figures, err);
 	}
-	struct dump_options options = { .spool_dir = spool, .default_type = o->alloc_first ? "alloc_space" : NULL };
-	rc = dump_pprof(j, &options, dump_to_fd, &fd, &figures, err);
-	if (rc) {
+	if (rc == HG_OK)
+		count_dump(w, &figures);
+	if (rc == HG_OK && fd >= 0)
+		*ret_fd = fd;
+	else if (fd >= 0)
 		close(fd);
-		return rc;
-	}
-	count_dump(w, &figures);
-	*ret_fd = fd;
-	return HG_OK;
+	return rc;
 }
 
+/* Names are looked up when the session is over: others' dumps don't wait for that. */
 static void do_profile(struct work *w, const struct order *o)
 {
 	const struct jemalloc *j;
@@ -313,7 +358,7 @@ static void do_profile(struct work *w, const struct order *o)
 	uint64_t n;
 	int rc = jemalloc_ready(&j);
 	if (rc == HG_OK)
-		rc = dump_lock();
+		rc = lock_patiently(w);
 	if (rc == HG_OK) {
 		rc = dump_now(w, o, j, &fd, &n, &err);
 		dump_unlock();
@@ -353,42 +398,47 @@ static void end_span(struct work *w)
 	put_back(w);
 	int fd = w->span.base_fd;
 	w->span.on = false;
+	w->span.base_fd = -1;
 	pthread_mutex_unlock(&w->lock);
-	if (fd >= 0)
+	/* It may have been open for an hour, in a program that closes what it doesn't know. */
+	if (forks_owns(fd))
 		close(fd);
 }
 
-/* Others' dumps are short: a span waits for them instead of giving up. */
-static int lock_patiently(void)
-{
-	struct timespec pause = { 0, 20000000 };
-	for (int64_t until = agent_now_ms() + SESSION_MS; dump_lock() != HG_OK; nanosleep(&pause, NULL))
-		if (agent_now_ms() > until)
-			return HG_BUSY;
-	return HG_OK;
-}
-
-static int text_for_span(struct work *w, const struct jemalloc *j, int *ret_fd, struct error *err)
+/* The text, and how often samples had been forgotten when it was written. A reset in the very middle means another try. */
+static int text_for_span(struct work *w, const struct jemalloc *j, int *ret_fd, unsigned *ret_resets, struct error *err)
 {
 	uint64_t n;
-	int rc = lock_patiently();
-	if (rc)
-		return rc;
-	rc = dump_text(j, w->agent->options.spool_dir, ret_fd, &n, NULL, err);
-	dump_unlock();
-	return rc;
+	int rc, fd = -1;
+	unsigned resets;
+	for (unsigned i = 0; i < QUIET_TRIES; i++) {
+		rc = lock_patiently(w);
+		if (rc)
+			return rc;
+		resets = jemalloc_resets();
+		rc = dump_text(j, w->agent->options.spool_dir, true, &fd, &n, NULL, err);
+		dump_unlock();
+		if (rc)
+			return rc;
+		if (resets % 2 == 0 && resets == jemalloc_resets())
+			break;
+		if (i + 1 < QUIET_TRIES)
+			close(fd);
+	}
+	*ret_fd = fd;
+	*ret_resets = resets;
+	return HG_OK;
 }
 
 static void begin_span(struct work *w, const struct order *o)
 {
 	const struct jemalloc *j;
 	struct error err = { 0 };
-	int base = -1;
-	int rc = jemalloc_ready(&j);
+	int base;
+	unsigned resets;
+	int rc = w->span.on ? HG_BUSY : jemalloc_ready(&j);
 	if (rc == HG_OK)
-		rc = text_for_span(w, j, &base, &err);
-	if (rc == HG_INACTIVE)
-		rc = HG_OK;
+		rc = text_for_span(w, j, &base, &resets, &err);
 	if (rc) {
 		answer_error(w, o, rc, &err);
 		return;
@@ -396,7 +446,7 @@ static void begin_span(struct work *w, const struct order *o)
 	int64_t now = agent_now_ms();
 	pthread_mutex_lock(&w->lock);
 	w->span = (struct span){
-		.on = true, .order = *o, .base_fd = base, .found_active = jemalloc_active(j),
+		.on = true, .order = *o, .base_fd = base, .resets = resets, .found_active = jemalloc_active(j),
 		.begun_ms = now, .due_ms = now + (int64_t)o->activate_s * 1000,
 	};
 	rc = span_set_active(&w->span, j, true);
@@ -407,25 +457,26 @@ static void begin_span(struct work *w, const struct order *o)
 	}
 }
 
-static int growth_now(struct work *w, const struct jemalloc *j, int now_fd, int *ret_fd, uint64_t *ret_n, struct error *err)
+/* What came since the base; since the reset, if there was one: nothing of the base is left then. */
+static int growth_now(struct work *w, const struct jemalloc *j, int now_fd, unsigned resets, int *ret_fd, struct error *err)
 {
 	struct span *s = &w->span;
 	int fd = dump_open_nameless(w->agent->options.spool_dir);
 	if (fd < 0)
 		return HG_IO;
-	int rc = lock_patiently();
-	if (rc) {
-		close(fd);
-		return rc;
+	int rc = forks_owns(s->base_fd) ? lock_patiently(w) : HG_IO;
+	if (rc == HG_IO)
+		error_set(err, E_IO, "the program has closed the file with the first dump, as it closes all descriptors that aren't its own");
+	if (rc == HG_OK) {
+		int base = resets == s->resets ? s->base_fd : -1;
+		rc = dump_growth(j, base, now_fd, (agent_now_ms() - s->begun_ms) * 1000000, dump_to_fd, &fd, err);
+		dump_unlock();
 	}
-	rc = dump_growth(j, s->base_fd, now_fd, (agent_now_ms() - s->begun_ms) * 1000000, dump_to_fd, &fd, err);
-	dump_unlock();
-	if (rc) {
+	if (rc)
 		close(fd);
-		return rc;
-	}
-	*ret_fd = fd;
-	return finish_form(w, &s->order, ret_fd, ret_n, err);
+	else
+		*ret_fd = fd;
+	return rc;
 }
 
 static void finish_span(struct work *w)
@@ -434,42 +485,59 @@ static void finish_span(struct work *w)
 	struct error err = { 0 };
 	struct order o = w->span.order;
 	int now = -1, fd;
+	unsigned resets;
 	uint64_t n;
 	int rc = jemalloc_ready(&j);
 	if (rc == HG_OK)
-		rc = text_for_span(w, j, &now, &err);
+		rc = text_for_span(w, j, &now, &resets, &err);
 	pthread_mutex_lock(&w->lock);
 	put_back(w);
 	pthread_mutex_unlock(&w->lock);
 	if (rc == HG_OK)
-		rc = growth_now(w, j, now, &fd, &n, &err);
+		rc = growth_now(w, j, now, resets, &fd, &err);
 	if (now >= 0)
 		close(now);
 	end_span(w);
+	if (rc == HG_OK)
+		rc = finish_form(w, &o, &fd, &n, &err);
 	if (rc)
 		answer_error(w, &o, rc, &err);
 	else
 		answer_profile(w, &o, fd, n);
 }
 
-/* The span's next step, when it is due. */
-static void step_span(struct work *w)
+/* Sampling is over; what stays is seen in the end. */
+static int begin_waiting(struct work *w)
 {
 	const struct jemalloc *j;
 	struct span *s = &w->span;
+	int rc = jemalloc_ready(&j);
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&w->lock);
+	s->waiting = true;
+	s->due_ms += (int64_t)s->order.wait_s * 1000;
+	rc = span_set_active(s, j, false);
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* The span's next step, when it is due. */
+static void step_span(struct work *w)
+{
+	struct span *s = &w->span;
+	int rc = HG_OK;
 	if (!s->on)
 		return;
 	if (http_ticket_gone(w->agent->server, s->order.ticket)) {
 		end_span(w);
 	} else if (agent_now_ms() >= s->due_ms) {
-		if (s->waiting || s->order.wait_s == 0) {
+		struct order o = s->order;
+		if (s->waiting || o.wait_s == 0)
 			finish_span(w);
-		} else if (jemalloc_ready(&j) == HG_OK) {
-			pthread_mutex_lock(&w->lock);
-			s->waiting = true;
-			s->due_ms += (int64_t)s->order.wait_s * 1000;
-			span_set_active(s, j, false);
-			pthread_mutex_unlock(&w->lock);
+		else if ((rc = begin_waiting(w)) != HG_OK) {
+			end_span(w);
+			answer_error(w, &o, rc, NULL);
 		}
 	}
 }
@@ -481,7 +549,7 @@ static void do_symbols(struct work *w, const struct order *o)
 	struct error err = { 0 };
 	int fd = -1;
 	uint64_t n = 0;
-	int rc = lock_patiently();
+	int rc = lock_patiently(w);
 	if (rc == HG_OK) {
 		rc = symbols_of_addresses(o->addresses_fd, o->n_addresses, &fd, &n, &err);
 		dump_unlock();
@@ -491,6 +559,25 @@ static void do_symbols(struct work *w, const struct order *o)
 		answer_error(w, o, rc, &err);
 	else
 		answer_fd(w, o, "text/plain; charset=utf-8", NULL, fd, n);
+}
+
+static void do_reset(struct work *w, const struct order *o)
+{
+	const struct jemalloc *j;
+	char storage[HTTP_SHORT_MAX];
+	struct buf b = { .data = storage, .capacity = sizeof storage, .max = sizeof storage - 1 };
+	int rc = jemalloc_ready(&j);
+	if (rc == HG_OK)
+		rc = jemalloc_reset(j, o->lg_sample);
+	if (rc) {
+		answer_error(w, o, rc, NULL);
+		return;
+	}
+	status_json(w->agent, &b);
+	if (b.failed)
+		answer_error(w, o, HG_FAILED, NULL);
+	else
+		http_ticket_answer(w->agent->server, o->ticket, 200, "application/json", NULL, b.data, b.len);
 }
 
 /* --- the thread ----------------------------------------------------------- */
@@ -511,28 +598,29 @@ static void wait_until(struct work *w, int64_t wait_ms)
 	pthread_cond_timedwait(&w->wake, &w->lock, &until);
 }
 
+static struct order take_first(struct order *items, size_t *n)
+{
+	struct order first = items[0];
+	memmove(items, items + 1, --*n * sizeof *items);
+	return first;
+}
+
 /* The next order, or none after a while; false at the end. */
 static bool next_order(struct work *w, struct order *ret, bool *ret_any)
 {
 	int64_t wait_ms = IDLE_MS;
-	*ret_any = false;
 	pthread_mutex_lock(&w->lock);
 	if (w->span.on) {
 		int64_t left = w->span.due_ms - agent_now_ms();
 		left = left < 1 ? 1 : left > SPAN_LOOK_MS ? SPAN_LOOK_MS : left;
 		wait_ms = left < wait_ms ? left : wait_ms;
 	}
-	if (!w->stop && !w->profile_waiting && w->n_symbols == 0)
+	if (!w->stop && w->n_profiles == 0 && w->n_small == 0)
 		wait_until(w, wait_ms);
-	if (w->n_symbols > 0) {
-		*ret = w->symbols[0];
-		memmove(w->symbols, w->symbols + 1, --w->n_symbols * sizeof *w->symbols);
-		*ret_any = true;
-	} else if (w->profile_waiting) {
-		*ret = w->profile;
-		w->profile_waiting = false;
-		w->profile_running = *ret_any = true;
-	}
+	w->small_last = w->n_small > 0 && !(w->n_profiles > 0 && w->small_last);
+	*ret_any = w->n_small > 0 || w->n_profiles > 0;
+	if (*ret_any)
+		*ret = w->small_last ? take_first(w->small, &w->n_small) : take_first(w->profiles, &w->n_profiles);
 	bool go_on = !w->stop;
 	pthread_mutex_unlock(&w->lock);
 	return go_on;
@@ -540,15 +628,17 @@ static bool next_order(struct work *w, struct order *ret, bool *ret_any)
 
 static void do_order(struct work *w, const struct order *o)
 {
-	if (o->kind == ORDER_SYMBOLS)
+	bool gone = http_ticket_gone(w->agent->server, o->ticket);
+	if (o->kind == ORDER_SYMBOLS && gone)
+		close(o->addresses_fd);
+	else if (o->kind == ORDER_SYMBOLS)
 		do_symbols(w, o);
-	else if (is_span(o))
+	else if (o->kind == ORDER_RESET)
+		do_reset(w, o);
+	else if (is_span(o) && !gone)
 		begin_span(w, o);
-	else
+	else if (!gone)
 		do_profile(w, o);
-	pthread_mutex_lock(&w->lock);
-	w->profile_running = false;
-	pthread_mutex_unlock(&w->lock);
 }
 
 void *work_main(void *agent)
@@ -592,8 +682,9 @@ void work_free(struct agent *a)
 	struct work *w = a->work;
 	if (!w)
 		return;
-	while (w->n_symbols > 0)
-		close(w->symbols[--w->n_symbols].addresses_fd);
+	while (w->n_small > 0)
+		if (w->small[--w->n_small].kind == ORDER_SYMBOLS)
+			close(w->small[w->n_small].addresses_fd);
 	munmap(w, sizeof *w);
 	a->work = NULL;
 }
@@ -607,10 +698,13 @@ void work_stop(struct agent *a)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void work_after_fork(struct agent *a)
+bool work_changed_active(const struct agent *a, bool *ret_active)
 {
-	if (a->work)
-		put_back(a->work);
+	const struct work *w = a->work;
+	if (!w || !w->span.on || !w->span.changed)
+		return false;
+	*ret_active = w->span.found_active;
+	return true;
 }
 
 void work_counters(struct agent *a, struct work_counters *ret)

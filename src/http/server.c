@@ -234,6 +234,18 @@ static struct http_exchange *choose_victim(struct http_server *s, int64_t *ret_w
 	return *ret_when_ms <= s->now_ms ? first : NULL;
 }
 
+bool http_drop_stalled(struct http_server *s)
+{
+	struct http_exchange *first = NULL;
+	for (struct http_exchange *x = s->places; x < s->places + s->limits.connections; x++) {
+		if (x->state == HTTP_SENDS && x->send_left && safe_until(x) <= s->now_ms && (!first || x->since_ms < first->since_ms))
+			first = x;
+	}
+	if (first)
+		http_connection_evict(first);
+	return first;
+}
+
 /* A place, with who has to leave it first. NULL when there is none to be had. */
 static struct http_exchange *find_place(struct http_server *s)
 {

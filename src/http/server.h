@@ -66,7 +66,7 @@ struct http_settings {
 
 /*
  * listen_text: "unix:/path", "127.0.0.1:6060", "[::1]:0", "localhost:6060". allow_remote: addresses that aren't loopback, which also need
- * a token (E_USAGE with a sentence otherwise). The socket file is made for its owner only, its folder (0700), too, when that is what
+ * a token (E_UNSUPPORTED with a sentence otherwise; E_USAGE: not an address). The socket file is made for its owner only, its folder (0700), too, when that is what
  * is missing; a stale one (nobody listens) is replaced, anything else in its place is an error.
  * *a is copied, and completed (local_socket, remote).
  */
@@ -124,6 +124,12 @@ void http_ticket_answer(struct http_server *s, struct http_ticket t, int status,
                         const char *headers, const void *body, size_t n);
 void http_ticket_answer_fd(struct http_server *s, struct http_ticket t, int status,
                            const char *content_type, const char *headers, int fd, uint64_t n);
+
+/*
+ * From a handler: closes the connection that has not taken any of its answer, a descriptor's, for longest, if that is a quarter of a
+ * second or more. False: there is none.
+ */
+bool http_drop_stalled(struct http_server *s);
 
 const char *http_status_words(int status);             /* "Too Many Requests" */
 

@@ -103,8 +103,9 @@ const char *jemalloc_advice(int code)
 	return code == HG_INACTIVE ? "advice for inactive" : "advice";
 }
 
-int dump_lock(void)
+int dump_lock_within(unsigned ms)
 {
+	(void)ms;
 	if (world.busy)
 		return HG_BUSY;
 	assert_false(world.locked);
