@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -28,6 +29,7 @@
 #define CALL_LIMIT_MS 5000
 #define DUMP_LIMIT_MS 120000
 #define PROC_MAGIC 0x9fa0
+#define HURRY (-20)
 
 struct attach {
 	struct process process;
@@ -105,21 +107,28 @@ struct visit {
 	struct safe_point_search search;
 	sigset_t mask_before;
 	struct sigaction child_before;
+	int niceness_before;
 	double dump_ms;
 };
 
-/* SIGCHLD tells that a thread has stopped: it must neither be ignored nor handled meanwhile. */
-static void hold_signals(struct visit *v)
+/*
+ * SIGCHLD tells that a thread has stopped: it must neither be ignored nor handled meanwhile. While it stands it waits for us, so we are
+ * in a hurry, where that is permitted.
+ */
+static void hold(struct visit *v)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL };
 	sigset_t all;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &v->mask_before);
 	sigaction(SIGCHLD, &plain, &v->child_before);
+	v->niceness_before = getpriority(PRIO_PROCESS, 0);
+	setpriority(PRIO_PROCESS, 0, HURRY);
 }
 
-static void release_signals(struct visit *v)
+static void release(struct visit *v)
 {
+	setpriority(PRIO_PROCESS, 0, v->niceness_before);
 	struct timespec none = { 0, 0 };
 	sigset_t child;
 	sigemptyset(&child);
@@ -142,7 +151,7 @@ static int begin(struct visit *v, struct attach *a, struct error *err)
 		.breakpoint_only = a->options.breakpoint_only,
 		.wait_ms = a->options.wait_ms ? a->options.wait_ms : WAIT_MS,
 	};
-	hold_signals(v);
+	hold(v);
 	int failed = safe_point_find(&v->search, &v->thread, err);
 	if (!failed) {
 		failed = caller_begin(&v->caller, &v->thread, &a->code, err);
@@ -150,7 +159,7 @@ static int begin(struct visit *v, struct attach *a, struct error *err)
 			tracee_let_go(&v->thread);
 	}
 	if (failed)
-		release_signals(v);
+		release(v);
 	return failed;
 }
 
@@ -158,7 +167,7 @@ static void end(struct visit *v, struct attach_times *times)
 {
 	caller_end(&v->caller);
 	double stopped = now_ms() - v->thread.stopped_at_ms - v->dump_ms;
-	release_signals(v);
+	release(v);
 	if (times)
 		*times = (struct attach_times){ stopped, v->dump_ms, v->search.ret_at_breakpoint, v->thread.thread, v->search.ret_tried };
 }
@@ -174,6 +183,11 @@ struct value {
 	void *bytes;
 	size_t n;
 };
+
+static double limit(const struct visit *v, double usual_ms)
+{
+	return v->attach->options.limit_ms ? v->attach->options.limit_ms : usual_ms;
+}
 
 static int reach(const struct visit *v, struct error *err)
 {
@@ -213,7 +227,7 @@ static int read_value(struct visit *v, const struct process_jemalloc *j, const c
 {
 	struct value old = { to, n };
 	int answer = 0;
-	int failed = control(v, j, name, &old, NULL, CALL_LIMIT_MS, &answer, err);
+	int failed = control(v, j, name, &old, NULL, limit(v, CALL_LIMIT_MS), &answer, err);
 	*ret_known = !failed && !answer;
 	return failed;
 }
@@ -233,9 +247,8 @@ static int choose(struct visit *v, bool *ret_built_in, bool *ret_enabled, struct
 {
 	struct attach *a = v->attach;
 	const struct process_jemalloc *first = attach_jemalloc(a);
-	int failed = read_bool(v, first, "config.prof", ret_built_in, err);
-	if (!failed)
-		failed = read_bool(v, first, "opt.prof", ret_enabled, err);
+	int failed = read_bool(v, first, "opt.prof", ret_enabled, err);
+	*ret_built_in = *ret_enabled;
 	for (size_t i = 0; i < a->process.n_jemallocs && !a->chosen && !failed && !*ret_enabled; i++) {
 		const struct process_jemalloc *j = &a->process.jemallocs[i];
 		bool enabled = false;
@@ -246,6 +259,9 @@ static int choose(struct visit *v, bool *ret_built_in, bool *ret_enabled, struct
 			*ret_built_in = *ret_enabled = true;
 		}
 	}
+	/* Each call takes its time from the thread: what can be told is not asked. */
+	if (!failed && !*ret_enabled)
+		failed = read_bool(v, first, "config.prof", ret_built_in, err);
 	if (!failed)
 		a->chosen = first;
 	return failed;
@@ -279,8 +295,9 @@ static int read_status(struct visit *v, struct attach_status *s, struct error *e
 	uint64_t number = 0, version = 0;
 	bool known = false;
 	int failed = choose(v, &s->profiling_built_in, &s->profiling_enabled, err);
-	const struct process_jemalloc *j = v->attach->chosen;
-	if (!failed)
+	const struct process_jemalloc *j = attach_jemalloc(v->attach);
+	snprintf(s->version, sizeof s->version, "%s", j->version);
+	if (!failed && !s->version[0])
 		failed = read_value(v, j, "version", &version, sizeof version, &known, err);
 	/* A pointer to text; as much of it as its page has. */
 	if (!failed && known) {
@@ -328,7 +345,7 @@ static int set(struct attach *a, const char *name, const struct value *new, stru
 		return failed;
 	failed = choose_enabled(&v, err);
 	if (!failed)
-		failed = control(&v, a->chosen, name, NULL, new, CALL_LIMIT_MS, &answer, err);
+		failed = control(&v, a->chosen, name, NULL, new, limit(&v, CALL_LIMIT_MS), &answer, err);
 	end(&v, times);
 	return failed || !answer ? failed : refused(a, name, answer, err);
 }
@@ -398,7 +415,7 @@ static int write_dump(struct visit *v, int theirs, struct error *err)
 	if (!process_write(v->thread.process, at, path, strlen(path) + 1))
 		return reach(v, err);
 	double begun = now_ms();
-	int failed = control(v, v->attach->chosen, "prof.dump", NULL, &new, DUMP_LIMIT_MS, &answer, err);
+	int failed = control(v, v->attach->chosen, "prof.dump", NULL, &new, limit(v, DUMP_LIMIT_MS), &answer, err);
 	v->dump_ms = now_ms() - begun;
 	if (failed || !answer)
 		return failed;
@@ -429,7 +446,7 @@ static int dump(struct visit *v, int *ret_fd, struct error *err)
 int attach_dump(struct attach *a, int *ret_fd, struct attach_times *times, struct error *err)
 {
 	struct visit v;
-	int fd, failed = check_proc(a, err);
+	int fd = -1, failed = check_proc(a, err);
 	if (!failed)
 		failed = begin(&v, a, err);
 	if (failed)

@@ -11,8 +11,8 @@
 
 #include "base/memory.h"
 
-#define RANGES_MAX 200000
-#define BYTES_OF_STATIC_JEMALLOC ((uint64_t)8 << 20)
+#define RANGES_MAX 1000000
+#define FUNCTIONS_MAX 20000000
 
 static bool starts(const char *name, const char *with)
 {
@@ -29,27 +29,28 @@ static bool add_range(struct code *c, uint64_t start, uint64_t end)
 
 /* --- jemalloc in a program --- */
 
-/* Its sources. Names that other programs' sources are likely to have count only between functions that surely are its own. */
+/* Its sources, by the word before the first dot. Those that others are likely to have too count only among what surely is its own. */
 static bool is_source(const char *name, bool *ret_sure)
 {
 	static const char *const sure[] = {
-		"arena.c", "background_thread.c", "bin_info.c", "buf_writer.c", "cache_bin.c", "ckh.c", "ctl.c", "decay.c", "ecache.c",
-		"edata.c", "edata_cache.c", "ehooks.c", "emap.c", "eset.c", "exp_grow.c", "extent.c", "extent_dss.c", "extent_mmap.c",
-		"fxp.c", "hpa.c", "hpa_hooks.c", "hpdata.c", "jemalloc.c", "malloc_io.c", "nstime.c", "pa_extra.c", "pac.c", "pai.c",
-		"peak_event.c", "prof.c", "prof_data.c", "prof_log.c", "prof_recent.c", "prof_stack_range.c", "prof_stats.c",
-		"prof_sys.c", "prof_threshold.c", "psset.c", "rtree.c", "safety_check.c", "san.c", "san_bump.c", "sz.c", "tcache.c",
-		"thread_event.c", "thread_event_registry.c", "tsd.c", "witness.c",
+		"arena", "background_thread", "bin_info", "buf_writer", "cache_bin", "ckh", "ctl", "decay", "ecache", "edata",
+		"edata_cache", "ehooks", "emap", "eset", "exp_grow", "extent", "extent_dss", "extent_mmap", "fxp", "hpa",
+		"hpa_hooks", "hpdata", "jemalloc", "malloc_io", "nstime", "pa_extra", "pac", "pai", "peak_event", "prof",
+		"prof_data", "prof_log", "prof_recent", "prof_stack_range", "prof_stats", "prof_sys", "prof_threshold",
+		"psset", "rtree", "safety_check", "san", "san_bump", "sz", "tcache", "thread_event",
+		"thread_event_registry", "tsd", "witness",
 	};
 	static const char *const likely[] = {
-		"base.c", "bin.c", "bitmap.c", "batcher.c", "conf.c", "counter.c", "div.c", "hook.c", "inspect.c", "large.c", "log.c",
-		"mutex.c", "pa.c", "pages.c", "sc.c", "sec.c", "stats.c", "test_hooks.c", "ticker.c", "util.c", "zone.c",
+		"base", "bin", "bitmap", "batcher", "conf", "counter", "div", "hook", "inspect", "large", "log", "mutex", "pa",
+		"pages", "sc", "sec", "stats", "test_hooks", "ticker", "util", "zone",
 	};
+	size_t n = strcspn(name, ".");
 	for (size_t i = 0; i < sizeof sure / sizeof *sure; i++)
-		if (strcmp(name, sure[i]) == 0)
+		if (strlen(sure[i]) == n && strncmp(name, sure[i], n) == 0)
 			return *ret_sure = true;
 	*ret_sure = false;
 	for (size_t i = 0; i < sizeof likely / sizeof *likely; i++)
-		if (strcmp(name, likely[i]) == 0)
+		if (strlen(likely[i]) == n && strncmp(name, likely[i], n) == 0)
 			return true;
 	return false;
 }
@@ -75,63 +76,109 @@ static bool is_its_name(const char *name, const char *prefix)
 	return !n && is_interface(name);
 }
 
-enum belongs { NOT, SURELY, LIKELY, LOCALLY };
+enum kind { FOREIGN, UNKNOWN, LIKELY, SURELY };
 
-/* Walks the program's functions in the order of the table, which is what file symbols mean something in. */
-struct walk {
-	struct elf_symbols symbols;
-	const char *prefix;
-	bool in_source, in_sure_source;
+struct function {
+	uint64_t start, end;
+	enum kind kind;
+	bool its;
 };
 
-static enum belongs next_function(struct walk *w, struct elf_symbol *y, bool *ret_end)
+struct functions {
+	struct function *items;
+	size_t n, capacity;
+	bool by_source;         /* its local functions are known by file symbols */
+};
+
+/* A local function without a file symbol is unknown, unless its name says that it is C++ or Rust. */
+static enum kind kind_of(const struct elf_symbol *y, const char *prefix, bool in_source, bool in_sure_source)
 {
-	*ret_end = !elf_symbols_next(&w->symbols, y);
-	if (*ret_end)
-		return NOT;
-	if (y->type == STT_FILE) {
-		w->in_source = is_source(y->name, &w->in_sure_source);
-		return NOT;
-	}
-	if (y->type != STT_FUNC || y->section == SHN_UNDEF || !y->value)
-		return NOT;
-	if (is_its_name(y->name, w->prefix))
+	if (is_its_name(y->name, prefix))
 		return SURELY;
-	if (y->binding != STB_LOCAL || !w->in_source)
-		return NOT;
-	return w->in_sure_source ? LOCALLY : LIKELY;
+	if (y->binding != STB_LOCAL || starts(y->name, "_Z") || starts(y->name, "_R"))
+		return FOREIGN;
+	return !in_source ? UNKNOWN : in_sure_source ? SURELY : LIKELY;
+}
+
+static bool list_functions(struct functions *f, const struct elf_image *e, const char *prefix)
+{
+	struct elf_symbols s;
+	struct elf_symbol y;
+	bool in_source = false, sure = false;
+	if (!elf_symbols_begin(&s, e, false) && !elf_symbols_begin(&s, e, true))
+		return false;
+	while (elf_symbols_next(&s, &y)) {
+		if (y.type == STT_FILE)
+			in_source = is_source(y.name, &sure);
+		if (y.type != STT_FUNC || y.section == SHN_UNDEF || !y.value)
+			continue;
+		struct function *to = ARRAY_PUSH(f->items, f->n, f->capacity, FUNCTIONS_MAX);
+		if (!to)
+			return false;
+		*to = (struct function){ y.value, y.value + (y.bytes ? y.bytes : 16), kind_of(&y, prefix, in_source, sure), false };
+		f->by_source |= in_source && sure && y.binding == STB_LOCAL;
+	}
+	return true;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* An unknown function is its own when the next known one, in the direction of step, is. */
+static void mark_neighbours(struct functions *f, size_t from, size_t step)
+{
+	enum kind last = FOREIGN;
+	for (size_t i = from, n = f->n; n > 0; n--, i += step) {
+		if (f->items[i].kind != UNKNOWN)
+			last = f->items[i].kind;
+		else if (last == SURELY)
+			f->items[i].its = true;
+	}
+}
+
+/* Likely ones are its own between its first and its last sure one. */
+static void mark_between(struct functions *f)
+{
+	size_t first = 0, last = f->n;
+	while (first < f->n && f->items[first].kind != SURELY)
+		first++;
+	while (last > first && f->items[last - 1].kind != SURELY)
+		last--;
+	for (size_t i = first; i < last; i++)
+		f->items[i].its |= f->items[i].kind == LIKELY || f->items[i].kind == SURELY;
+}
+
+/* In order of address. Where file symbols were stripped, neighbours tell: a linker keeps together what came in one file. */
+static bool add_functions(struct code *c, struct functions *f, uint64_t bias)
+{
+	size_t added = 0;
+	mark_between(f);
+	if (!f->by_source && f->n) {
+		mark_neighbours(f, 0, 1);
+		mark_neighbours(f, f->n - 1, (size_t)-1);
+	}
+	for (size_t i = 0; i < f->n; i++) {
+		if (!f->items[i].its)
+			continue;
+		if (!add_range(c, f->items[i].start + bias, f->items[i].end + bias))
+			return false;
+		added++;
+	}
+	return added > 0;
 }
 
 static bool add_static_jemalloc(struct code *c, const struct elf_image *e, uint64_t bias, const char *prefix)
 {
-	uint64_t low = UINT64_MAX, high = 0;
-	size_t local = 0, added = 0;
-	bool ended = false;
-	for (int pass = 0; pass < 2; pass++, ended = false) {
-		struct walk w = { .prefix = prefix };
-		struct elf_symbol y;
-		if (!elf_symbols_begin(&w.symbols, e, false) && !elf_symbols_begin(&w.symbols, e, true))
-			return false;
-		while (!ended) {
-			enum belongs b = next_function(&w, &y, &ended);
-			uint64_t end = y.value + (y.bytes ? y.bytes : 16);
-			if (b == NOT || (b == LIKELY && (pass == 0 || y.value < low || y.value >= high)))
-				continue;
-			if (pass == 0) {
-				low = y.value < low ? y.value : low;
-				high = end > high ? end : high;
-				local += b == LOCALLY;
-			} else if (add_range(c, y.value + bias, end + bias)) {
-				added++;
-			} else {
-				return false;
-			}
-		}
-	}
-	/* Without file symbols its local functions have no names of their own: all between its first and last then. */
-	if (!local && high > low && high - low < BYTES_OF_STATIC_JEMALLOC)
-		return add_range(c, low + bias, high + bias);
-	return added > 0;
+	struct functions f = { 0 };
+	bool good = list_functions(&f, e, prefix);
+	if (good && f.n)
+		qsort(f.items, f.n, sizeof *f.items, by_address);
+	good = good && add_functions(c, &f, bias);
+	free(f.items);
+	return good;
 }
 
 /* --- loader and fork --- */
@@ -383,7 +430,9 @@ bool code_ends_in_call(const uint8_t *bytes, size_t n)
 		if (at[0] != 0xff || (at[1] & 0x38) != 0x10)
 			continue;
 		unsigned mode = at[1] >> 6, operand = at[1] & 7;
-		size_t takes = 2 + (mode != 3 && operand == 4) + (mode == 1 ? 1 : mode == 2 || (mode == 0 && operand == 5) ? 4 : 0);
+		bool scaled = mode != 3 && operand == 4;
+		unsigned base = scaled && length > 2 ? at[2] & 7 : operand;
+		size_t takes = 2 + scaled + (mode == 1 ? 1 : mode == 2 || (mode == 0 && base == 5) ? 4 : 0);
 		if (takes == length)
 			return true;
 	}

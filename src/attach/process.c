@@ -159,7 +159,11 @@ static int no_maps(pid_t pid, int reason, struct error *err)
 	if (reason == ENOENT || reason == ESRCH)
 		return error_set(err, E_IO, "there is no process %d: check the number (another container's processes have other "
 		                 "numbers here)", (int)pid);
-	if ((reason == EACCES || reason == EPERM) && process_status_number(pid, pid, "Uid", 10, &uid))
+	bool refused = (reason == EACCES || reason == EPERM) && process_status_number(pid, pid, "Uid", 10, &uid);
+	if (refused && uid == geteuid())
+		return error_set(err, E_IO, "process %d may not be looked into, though it is of the same user: it has more rights than heapgauge (a "
+		                 "setuid program, capabilities), or has forbidden it (PR_SET_DUMPABLE): run heapgauge as root", (int)pid);
+	if (refused)
 		return error_set(err, E_IO, "process %d belongs to user %llu and may not be looked into by user %ld: run heapgauge as that "
 		                 "user, as root, or with CAP_SYS_PTRACE", (int)pid, (unsigned long long)uid, (long)geteuid());
 	return error_set(err, E_IO, "process %d: cannot read its maps: %s", (int)pid, strerror(reason));
@@ -341,23 +345,42 @@ static void find_mallctl(const struct elf_image *e, uint64_t bias, struct proces
 	}
 }
 
+/* Is its prefix that of its variable? */
+static bool fits(const struct process_jemalloc *j)
+{
+	char prefix[sizeof j->prefix];
+	jemalloc_file_prefix(j->conf_variable, prefix, sizeof prefix);
+	return strcmp(prefix, j->prefix) == 0;
+}
+
+/* Other variables' names may be in a file by chance: of two with the same functions the one that fits is meant. */
+static struct process_jemalloc *place_for(struct process *p, const struct process_jemalloc *j)
+{
+	for (size_t i = 0; i < p->n_jemallocs; i++)
+		if (j->mallctl && p->jemallocs[i].mallctl == j->mallctl)
+			return fits(j) && !fits(&p->jemallocs[i]) ? &p->jemallocs[i] : NULL;
+	return p->n_jemallocs < PROCESS_JEMALLOCS ? &p->jemallocs[p->n_jemallocs++] : NULL;
+}
+
 static void add_jemalloc(struct process *p, size_t region, const struct elf_image *e, const struct jemalloc_file *f, size_t variable)
 {
 	uint64_t bias;
 	const struct region *r = &p->regions[region];
-	if (p->n_jemallocs == PROCESS_JEMALLOCS || !process_bias(r, e, &bias))
+	if (!process_bias(r, e, &bias))
 		return;
-	struct process_jemalloc *j = &p->jemallocs[p->n_jemallocs++];
-	*j = (struct process_jemalloc){ .region = region, .profiling_built_in = !f->without_profiling };
-	snprintf(j->path, sizeof j->path, "%s", process_path(p, r));
-	snprintf(j->conf_variable, sizeof j->conf_variable, "%s", f->variables[variable]);
-	snprintf(j->version, sizeof j->version, "%s", f->version);
+	struct process_jemalloc j = { .region = region, .profiling_built_in = !f->without_profiling };
+	snprintf(j.path, sizeof j.path, "%s", process_path(p, r));
+	snprintf(j.conf_variable, sizeof j.conf_variable, "%s", f->variables[variable]);
+	snprintf(j.version, sizeof j.version, "%s", f->version);
 	/* A library that has jemalloc inside among other things isn't called so. */
-	const char *base = strrchr(j->path, '/');
-	j->library = strcmp(j->path, p->exe) != 0 && strstr(base ? base : j->path, "jemalloc") != NULL;
-	find_mallctl(e, bias, j);
-	find_entries(e, bias, j);
-	j->serves_malloc = !j->prefix[0] || function(e, bias, "", "malloc") != 0;
+	const char *base = strrchr(j.path, '/');
+	j.library = strcmp(j.path, p->exe) != 0 && strstr(base ? base : j.path, "jemalloc") != NULL;
+	find_mallctl(e, bias, &j);
+	find_entries(e, bias, &j);
+	j.serves_malloc = !j.prefix[0] || function(e, bias, "", "malloc") != 0;
+	struct process_jemalloc *to = place_for(p, &j);
+	if (to)
+		*to = j;
 }
 
 static int rank(const struct process_jemalloc *j)

@@ -24,7 +24,9 @@
 #include "attach/threads.h"
 
 #define STOP_MS 10000           /* only one that has begun to wait for a disk takes more than some microseconds */
-#define TURN_MS 200             /* at the breakpoints, at first */
+#define TURN_MS 50              /* at the breakpoints, at first */
+#define TURN_MAX_MS 400
+#define ROUNDS_PER_TURN 4       /* over the threads that wait, for one at the breakpoints */
 #define WATCHED_MAX 256
 #define BREAKPOINTS 4           /* debug registers of the processor */
 #define ALONE 8                 /* threads that are watched one by one, before all are */
@@ -348,6 +350,7 @@ static int take_turns(struct safe_point_search *s, struct threads *threads, stru
 	const struct timespec pause = { 0, PAUSE_NS };
 	double deadline = now_ms() + s->wait_ms, turn = TURN_MS;
 	size_t first_entry = 0;
+	unsigned round = 0;
 	int failed;
 	do {
 		struct process map;
@@ -358,12 +361,12 @@ static int take_turns(struct safe_point_search *s, struct threads *threads, stru
 			s->ret_at_breakpoint = false;
 			failed = find_blocked(s, &map, threads, ret, ret_found, err);
 		}
-		if (!failed && !*ret_found && !s->blocked_only) {
+		if (!failed && !*ret_found && !s->blocked_only && (s->breakpoint_only || ++round % ROUNDS_PER_TURN == 0)) {
 			double until = now_ms() + turn < deadline ? now_ms() + turn : deadline;
 			s->ret_at_breakpoint = true;
 			failed = find_at_breakpoint(s, &map, threads, until, first_entry, ret, ret_found, err);
 			first_entry = first_entry || s->jemalloc->n_entries <= BREAKPOINTS ? 0 : BREAKPOINTS;
-			turn *= 2;
+			turn = 2 * turn < TURN_MAX_MS ? 2 * turn : TURN_MAX_MS;
 		}
 		if (!failed && !*ret_found)
 			nanosleep(&pause, NULL);

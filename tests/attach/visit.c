@@ -52,11 +52,12 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	const char *way = argv[2];
-	size_t n = strtoul(argv[3], NULL, 10), failures = 0, at_breakpoint = 0;
+	size_t n = strtoul(argv[3], NULL, 10), failures = 0, at_breakpoint = 0, tried = 0;
 	double *stops = calloc(n, sizeof *stops), *dumps = calloc(n, sizeof *dumps);
 	struct attach_options o = { .breakpoint_only = strchr(way, 'b') != NULL, .blocked_only = strchr(way, 'w') != NULL };
-	const char *limit = getenv("VISIT_WAIT_MS");
-	o.wait_ms = limit ? (unsigned)strtoul(limit, NULL, 10) : 10000;
+	const char *wait = getenv("VISIT_WAIT_MS"), *limit = getenv("VISIT_LIMIT_MS");
+	o.wait_ms = wait ? (unsigned)strtoul(wait, NULL, 10) : 10000;
+	o.limit_ms = limit ? (unsigned)strtoul(limit, NULL, 10) : 0;
 	struct error err = { 0 };
 	struct attach *a = NULL;
 	for (size_t i = 0; i < n; i++) {
@@ -69,6 +70,7 @@ int main(int argc, char **argv)
 		stops[i] = times.stopped_ms;
 		dumps[i] = times.dump_ms;
 		at_breakpoint += times.at_breakpoint;
+		tried += times.tried;
 		if (a && strchr(way, 'o')) {
 			attach_close(a);
 			a = NULL;
@@ -80,8 +82,8 @@ int main(int argc, char **argv)
 	attach_close(a);
 	qsort(stops, n, sizeof *stops, compare);
 	qsort(dumps, n, sizeof *dumps, compare);
-	printf("visits=%zu failed=%zu at_breakpoint=%zu stopped: median %.3f p99 %.3f max %.3f ms; in prof.dump: median %.3f ms\n", n,
-	       failures, at_breakpoint, stops[n / 2], stops[n * 99 / 100], stops[n - 1], dumps[n / 2]);
+	printf("visits=%zu failed=%zu at_breakpoint=%zu tried=%zu stopped: median %.3f p99 %.3f max %.3f ms; in prof.dump: median %.3f "
+	       "ms\n", n, failures, at_breakpoint, tried, stops[n / 2], stops[n * 99 / 100], stops[n - 1], dumps[n / 2]);
 	free(stops);
 	free(dumps);
 	return failures != 0;
