@@ -1,7 +1,7 @@
 /*
- * A visit to a process: find a thread at a safe point (safe_point.c), make it call mallctl (call.c), let it go. What can be prepared
- * is prepared before anything stands: addresses, instructions, where the allocator's code is. While a thread is in our
- * hands all signals to this program are blocked, so that ctrl-C never leaves a call half done.
+ * A visit to a process: find a thread at a safe point (safe_point.c), make it call mallctl (call.c), let it go. What
+ * can be prepared is prepared before anything stands: addresses, instructions, where the allocator's code is. While a
+ * thread is in our hands all signals to this program are blocked, so that ctrl-C never leaves a call half done.
  */
 #include "attach/attach.h"
 
@@ -44,16 +44,24 @@ struct attach {
 static int check_program(const struct process *p, struct error *err)
 {
 	if (p->machine != EM_X86_64 || !p->is64)
-		return error_set(err, E_UNSUPPORTED, "process %d runs a program of another architecture (%s): attach can only call into 64-bit "
-		                 "x86 programs; start it with heapgauge run instead", (int)p->pid,
-		                 p->machine == EM_386 ? "32-bit x86" : p->machine == EM_X86_64 ? "x32" : "not x86");
+		return error_set(err, E_UNSUPPORTED,
+		                 "process %d runs a program of another architecture (%s): attach can only call into "
+		                 "64-bit x86 programs; start it with heapgauge run instead",
+		                 (int)p->pid,
+		                 p->machine == EM_386      ? "32-bit x86"
+		                 : p->machine == EM_X86_64 ? "x32"
+		                                           : "not x86");
 	if (!p->n_jemallocs)
-		return error_set(err, E_UNSUPPORTED, "process %d (%.200s) runs on no jemalloc: start it with heapgauge run, which puts one "
-		                 "under it", (int)p->pid, p->exe);
+		return error_set(err, E_UNSUPPORTED,
+		                 "process %d (%.200s) runs on no jemalloc: start it with heapgauge run, which puts "
+		                 "one under it",
+		                 (int)p->pid, p->exe);
 	if (!p->jemallocs[0].mallctl)
-		return error_set(err, E_UNSUPPORTED, "process %d: the jemalloc inside %.200s cannot be found, its symbols were stripped: install a "
-		                 "build with its symbol table (strip -g keeps it), or start it with heapgauge run", (int)p->pid,
-		                 p->jemallocs[0].path);
+		return error_set(err, E_UNSUPPORTED,
+		                 "process %d: the jemalloc inside %.200s cannot be found, its symbols were stripped: "
+		                 "install a build with its symbol table (strip -g keeps it), or start it with "
+		                 "heapgauge run",
+		                 (int)p->pid, p->jemallocs[0].path);
 	return 0;
 }
 
@@ -112,8 +120,8 @@ struct visit {
 };
 
 /*
- * SIGCHLD tells that a thread has stopped: it must neither be ignored nor handled meanwhile. While it stands it waits for us, so we are
- * in a hurry, where that is permitted.
+ * SIGCHLD tells that a thread has stopped: it must neither be ignored nor handled meanwhile. While it stands it waits
+ * for us, so we are in a hurry, where that is permitted.
  */
 static void hold(struct visit *v)
 {
@@ -191,12 +199,13 @@ static double limit(const struct visit *v, double usual_ms)
 
 static int reach(const struct visit *v, struct error *err)
 {
-	return error_set(err, E_IO, "process %d: its memory cannot be reached: %s", (int)v->thread.process, strerror(errno));
+	return error_set(err, E_IO, "process %d: its memory cannot be reached: %s", (int)v->thread.process,
+	                 strerror(errno));
 }
 
 /* mallctl(name, old, &length, new, length); old and new may be NULL. *ret_answer: 0 or an errno. */
-static int control(struct visit *v, const struct process_jemalloc *j, const char *name, const struct value *old, const struct value *new,
-                   double limit_ms, int *ret_answer, struct error *err)
+static int control(struct visit *v, const struct process_jemalloc *j, const char *name, const struct value *old,
+                   const struct value *new, double limit_ms, int *ret_answer, struct error *err)
 {
 	struct caller *c = &v->caller;
 	const pid_t process = v->thread.process;
@@ -222,8 +231,8 @@ static int control(struct visit *v, const struct process_jemalloc *j, const char
 	return failed;
 }
 
-static int read_value(struct visit *v, const struct process_jemalloc *j, const char *name, void *to, size_t n, bool *ret_known,
-                      struct error *err)
+static int read_value(struct visit *v, const struct process_jemalloc *j, const char *name, void *to, size_t n,
+                      bool *ret_known, struct error *err)
 {
 	struct value old = { to, n };
 	int answer = 0;
@@ -271,12 +280,16 @@ static int not_enabled(const struct attach *a, bool built_in, struct error *err)
 {
 	const struct process_jemalloc *j = a->chosen;
 	if (!built_in)
-		return error_set(err, E_UNSUPPORTED, "process %d: the jemalloc in %.200s was built without heap profiling: build it with "
-		                 "--enable-prof (in Rust the feature \"profiling\" of tikv-jemallocator), or start the program with "
-		                 "heapgauge run", (int)a->process.pid, j->path);
-	return error_set(err, E_UNSUPPORTED, "process %d was started with heap profiling off (opt.prof), and it can only be switched on at the "
-	                 "start: start it with %s=prof:true,prof_active:false in its environment, or with heapgauge run", (int)a->process.pid,
-	                 j->conf_variable);
+		return error_set(err, E_UNSUPPORTED,
+		                 "process %d: the jemalloc in %.200s was built without heap profiling: build it with "
+		                 "--enable-prof (in Rust the feature \"profiling\" of tikv-jemallocator), or start "
+		                 "the program with heapgauge run",
+		                 (int)a->process.pid, j->path);
+	return error_set(err, E_UNSUPPORTED,
+	                 "process %d was started with heap profiling off (opt.prof), and it can only be switched on "
+	                 "at the start: start it with %s=prof:true,prof_active:false in its environment, or with "
+	                 "heapgauge run",
+	                 (int)a->process.pid, j->conf_variable);
 }
 
 static int choose_enabled(struct visit *v, struct error *err)
@@ -333,11 +346,13 @@ int attach_get_status(struct attach *a, struct attach_status *ret, struct attach
 
 static int refused(const struct attach *a, const char *name, int answer, struct error *err)
 {
-	return error_set(err, E_UNSUPPORTED, "process %d: its jemalloc refused %s: %s", (int)a->process.pid, name, strerror(answer));
+	return error_set(err, E_UNSUPPORTED, "process %d: its jemalloc refused %s: %s", (int)a->process.pid, name,
+	                 strerror(answer));
 }
 
 /* One mallctl that writes. */
-static int set(struct attach *a, const char *name, const struct value *new, struct attach_times *times, struct error *err)
+static int set(struct attach *a, const char *name, const struct value *new, struct attach_times *times,
+               struct error *err)
 {
 	struct visit v;
 	int answer = 0, failed = begin(&v, a, err);
@@ -377,9 +392,11 @@ static int check_proc(const struct attach *a, struct error *err)
 	snprintf(path, sizeof path, "/proc/%d/root/proc/self", (int)a->process.pid);
 	if (there && lstat(path, &st) == 0)
 		return 0;
-	return error_set(err, E_UNSUPPORTED, "process %d sees no /proc (chroot, or a container without it), and jemalloc needs it to write a "
-	                 "dump without touching a disk: mount it there (mount -t proc proc /proc/%d/root/proc)", (int)a->process.pid,
-	                 (int)a->process.pid);
+	return error_set(err, E_UNSUPPORTED,
+	                 "process %d sees no /proc (chroot, or a container without it), and jemalloc needs it to "
+	                 "write a dump without touching a disk: mount it there (mount -t proc proc "
+	                 "/proc/%d/root/proc)",
+	                 (int)a->process.pid, (int)a->process.pid);
 }
 
 /* A memfd of the process; ours is *ret_fd. */
@@ -396,13 +413,15 @@ static int make_file(struct visit *v, int *ret_theirs, int *ret_fd, struct error
 	if (failed)
 		return failed;
 	if (number < 0)
-		return error_set(err, E_UNSUPPORTED, "process %d cannot make a file in memory for the dump: %s%s", (int)v->thread.process,
-		                 strerror(-number), number == -EPERM || number == -ENOSYS ? " (its sandbox forbids memfd_create)" : "");
+		return error_set(err, E_UNSUPPORTED, "process %d cannot make a file in memory for the dump: %s%s",
+		                 (int)v->thread.process, strerror(-number),
+		                 number == -EPERM || number == -ENOSYS ? " (its sandbox forbids memfd_create)" : "");
 	*ret_theirs = number;
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)v->thread.process, number);
 	*ret_fd = open(path, O_RDWR | O_CLOEXEC);
-	return *ret_fd >= 0 ? 0 : error_set(err, E_IO, "process %d: cannot open the dump in it: %s", (int)v->thread.process,
-	                                    strerror(errno));
+	return *ret_fd >= 0 ? 0
+	                    : error_set(err, E_IO, "process %d: cannot open the dump in it: %s", (int)v->thread.process,
+	                                strerror(errno));
 }
 
 static int write_dump(struct visit *v, int theirs, struct error *err)
@@ -419,7 +438,8 @@ static int write_dump(struct visit *v, int theirs, struct error *err)
 	v->dump_ms = now_ms() - begun;
 	if (failed || !answer)
 		return failed;
-	return error_set(err, E_UNSUPPORTED, "process %d: its jemalloc could not write the dump: %s%s", (int)v->thread.process, strerror(answer),
+	return error_set(err, E_UNSUPPORTED, "process %d: its jemalloc could not write the dump: %s%s",
+	                 (int)v->thread.process, strerror(answer),
 	                 answer == EFAULT ? " (it cannot open /proc/self/fd/N, or is out of memory)" : "");
 }
 

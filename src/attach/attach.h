@@ -1,6 +1,6 @@
 /*
- * Calls the jemalloc of a process that has no endpoint: a thread of it is stopped with ptrace where that is safe, made to
- * call mallctl, and put back as it was. See attach.c for what "safe" means and why anything less deadlocks.
+ * Calls the jemalloc of a process that has no endpoint: a thread of it is stopped with ptrace where that is safe, made
+ * to call mallctl, and put back as it was. See attach.c for what "safe" means and why anything less deadlocks.
  */
 #ifndef ATTACH_ATTACH_H
 #define ATTACH_ATTACH_H
@@ -24,11 +24,11 @@ struct attach_times {
 struct attach;
 
 /*
- * Everything that can be found out without stopping the process. E_UNSUPPORTED: no jemalloc, no symbols, another architecture,
- * a process that is traced already, ...; each with its own sentence that says what to do. E_IO: not permitted (names yama's
- * setting, the capability, the user).
+ * Everything that can be found out without stopping the process. E_UNSUPPORTED: no jemalloc, no symbols, another
+ * architecture, a process that is traced already, ...; each with its own sentence that says what to do. E_IO: not
+ * permitted (names yama's setting, the capability, the user).
  */
-int attach_open(struct attach **ret, pid_t pid, const struct attach_options *o, struct error *err);    /* o may be NULL */
+int attach_open(struct attach **ret, pid_t pid, const struct attach_options *o, struct error *err); /* o may be NULL */
 void attach_close(struct attach *a);
 
 enum attach_answer { ATTACH_OK, ATTACH_REFUSED };
@@ -39,7 +39,10 @@ struct attach_status {
 	char version[64];
 };
 
-/* Each stops a thread once. times may be NULL. E_UNSUPPORTED with the reason when no safe point came in time, or jemalloc refused. */
+/*
+ * Each stops a thread once. times may be NULL. E_UNSUPPORTED with the reason when no safe point came in time, or
+ * jemalloc refused.
+ */
 int attach_get_status(struct attach *a, struct attach_status *ret, struct attach_times *times, struct error *err);
 int attach_set_active(struct attach *a, bool active, struct attach_times *times, struct error *err);
 int attach_reset(struct attach *a, int lg_sample, struct attach_times *times, struct error *err);   /* -1: as it is */

@@ -1,15 +1,17 @@
 /*
- * Below what the thread uses of its stack (and the 128 bytes under it that code may use without saying) comes, downwards: room for
- * arguments, its floating point state, a signal frame with its registers, and the return address of the call:
+ * Below what the thread uses of its stack (and the 128 bytes under it that code may use without saying) comes,
+ * downwards: room for arguments, its floating point state, a signal frame with its registers, and the return address
+ * of the call:
  *
  *   [ exchange ][ restorer | registers, signal mask ] ... [ x87 and SSE state ] ... [ arguments ] ... 128 bytes [ its stack
  *     rsp ^       ^ frame
  *
- * The function returns to "xchg %eax, %edi; ret", which keeps its answer and goes on to the code that signal handlers return to. That asks
- * the kernel to restore everything from the frame, and the thread is back where it was. We stop it as it asks (PTRACE_SYSCALL),
- * have the kernel do a harmless futex call instead, and put everything back ourselves: only a debugger can leave a system call interrupted in
- * a way that the kernel continues (a sleep then ends at its time). But should heapgauge be killed in the middle of the call, or give up
- * waiting, the thread goes home on its own.
+ * The function returns to "xchg %eax, %edi; ret", which keeps its answer and goes on to the code that signal handlers
+ * return to. That asks the kernel to restore everything from the frame, and the thread is back where it was. We stop
+ * it as it asks (PTRACE_SYSCALL), have the kernel do a harmless futex call instead, and put everything back ourselves:
+ * only a debugger can leave a system call interrupted in a way that the kernel continues (a sleep then ends at its
+ * time). But should heapgauge be killed in the middle of the call, or give up waiting, the thread goes home on its
+ * own.
  *
  * Signals are blocked during the call, all but those of crashes.
  */
@@ -78,10 +80,14 @@ static void fill_registers(const struct caller *c, gregset_t to)
 	int64_t answer = (int64_t)r->rax;
 	bool again = (int64_t)r->orig_rax >= 0 &&
 	             ((answer <= -512 && answer >= -516) || (answer == -EINTR && tracee_restarts_by_hand(r->orig_rax)));
-	to[REG_R8] = (greg_t)r->r8, to[REG_R9] = (greg_t)r->r9, to[REG_R10] = (greg_t)r->r10, to[REG_R11] = (greg_t)r->r11;
-	to[REG_R12] = (greg_t)r->r12, to[REG_R13] = (greg_t)r->r13, to[REG_R14] = (greg_t)r->r14, to[REG_R15] = (greg_t)r->r15;
-	to[REG_RDI] = (greg_t)r->rdi, to[REG_RSI] = (greg_t)r->rsi, to[REG_RBP] = (greg_t)r->rbp, to[REG_RBX] = (greg_t)r->rbx;
-	to[REG_RDX] = (greg_t)r->rdx, to[REG_RCX] = (greg_t)r->rcx, to[REG_RSP] = (greg_t)r->rsp, to[REG_EFL] = (greg_t)r->eflags;
+	to[REG_R8] = (greg_t)r->r8, to[REG_R9] = (greg_t)r->r9;
+	to[REG_R10] = (greg_t)r->r10, to[REG_R11] = (greg_t)r->r11;
+	to[REG_R12] = (greg_t)r->r12, to[REG_R13] = (greg_t)r->r13;
+	to[REG_R14] = (greg_t)r->r14, to[REG_R15] = (greg_t)r->r15;
+	to[REG_RDI] = (greg_t)r->rdi, to[REG_RSI] = (greg_t)r->rsi;
+	to[REG_RBP] = (greg_t)r->rbp, to[REG_RBX] = (greg_t)r->rbx;
+	to[REG_RDX] = (greg_t)r->rdx, to[REG_RCX] = (greg_t)r->rcx;
+	to[REG_RSP] = (greg_t)r->rsp, to[REG_EFL] = (greg_t)r->eflags;
 	to[REG_RAX] = (greg_t)(again ? r->orig_rax : r->rax);
 	to[REG_RIP] = (greg_t)(again ? r->rip - 2 : r->rip);
 	to[REG_CSGSFS] = (greg_t)((r->cs & 0xffff) | (r->ss & 0xffff) << 48);
@@ -101,7 +107,8 @@ static bool write_frame(struct caller *c, uint64_t float_at)
 	memcpy(&f.context.uc_sigmask, &c->mask, sizeof c->mask);
 	uint8_t fx[FX_BYTES];
 	memcpy(fx, c->xstate, sizeof fx);
-	memset(fx + 464, 0, 48);        /* no more than x87 and SSE; the upper halves of vectors are nobody's across a call */
+	/* No more than x87 and SSE: the upper halves of vectors are nobody's across a call. */
+	memset(fx + 464, 0, 48);
 	f.context.uc_mcontext.fpregs = (fpregset_t)(uintptr_t)float_at;
 	return process_write(c->thread->process, float_at, fx, sizeof fx) &&
 	       process_write(c->thread->process, c->frame, &f, offsetof(struct frame, context.uc_sigmask) + 8);
@@ -112,15 +119,18 @@ int caller_begin(struct caller *c, struct tracee *thread, const struct code *cod
 	*c = (struct caller){ .thread = thread, .code = code, .regs = thread->regs };
 	struct iovec state = { c->xstate, sizeof c->xstate };
 	if (!get_mask(c, &c->mask) || tracee_request(thread, PTRACE_GETREGSET, NT_X86_XSTATE, (uintptr_t)&state) < 0)
-		return error_set(err, E_IO, "process %d: cannot read a thread's registers: %s", (int)thread->process, strerror(errno));
+		return error_set(err, E_IO, "process %d: cannot read a thread's registers: %s", (int)thread->process,
+		                 strerror(errno));
 	c->xstate_bytes = state.iov_len;
 	if (state.iov_len < FX_BYTES || state.iov_len == sizeof c->xstate)
-		return error_set(err, E_UNSUPPORTED, "the registers of this processor are not understood (%zu bytes)", state.iov_len);
+		return error_set(err, E_UNSUPPORTED, "the registers of this processor are not understood (%zu bytes)",
+		                 state.iov_len);
 	c->room = (c->regs.rsp - RED_ZONE - CALL_ROOM) & ~63ull;
 	uint64_t float_at = c->room - FX_BYTES;
 	c->frame = (float_at - sizeof(struct frame)) & ~15ull;
 	if (!write_frame(c, float_at))
-		return error_set(err, E_IO, "process %d: cannot write to a thread's stack: %s", (int)thread->process, strerror(errno));
+		return error_set(err, E_IO, "process %d: cannot write to a thread's stack: %s", (int)thread->process,
+		                 strerror(errno));
 	find_errno(c);
 	return 0;
 }
@@ -172,8 +182,8 @@ static int take_answer(struct caller *c, const struct user_regs_struct *at, int 
 
 static bool is_crash(int signal)
 {
-	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP || signal == SIGSYS ||
-	       signal == SIGABRT;
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP ||
+	       signal == SIGSYS || signal == SIGABRT;
 }
 
 /* The thread stands somewhere in the call; it goes on by itself. */
@@ -190,9 +200,10 @@ static int give_up(struct caller *c, double limit_ms, struct error *err)
 			break;
 	}
 	tracee_let_go(c->thread);
-	return error_set(err, E_UNSUPPORTED, "process %d: jemalloc has not answered within %.0f s (something in the process holds one "
-	                 "of its locks); the thread %d that was asked goes on by itself when it does", (int)c->thread->process,
-	                 limit_ms / 1e3, (int)c->thread->thread);
+	return error_set(err, E_UNSUPPORTED,
+	                 "process %d: jemalloc has not answered within %.0f s (something in the process holds one of "
+	                 "its locks); the thread %d that was asked goes on by itself when it does",
+	                 (int)c->thread->process, limit_ms / 1e3, (int)c->thread->thread);
 }
 
 /* Goes on until the thread asks to be put back. */
@@ -205,14 +216,16 @@ static int run(struct caller *c, double limit_ms, int *ret, struct error *err)
 		int signal = 0;
 		switch (tracee_wait(t, deadline, &signal)) {
 		case TRACEE_SYSTEM_CALL:
-			if (tracee_request(t, PTRACE_GETREGS, 0, (uintptr_t)&r) == 0 && r.orig_rax == SYS_rt_sigreturn &&
-			    r.rsp == c->frame + 8 && (int64_t)r.rax == -ENOSYS)
+			if (tracee_request(t, PTRACE_GETREGS, 0, (uintptr_t)&r) == 0 &&
+			    r.orig_rax == SYS_rt_sigreturn && r.rsp == c->frame + 8 && (int64_t)r.rax == -ENOSYS)
 				return take_answer(c, &r, ret, err);
 			break;
 		case TRACEE_SIGNAL:
 			if (is_crash(signal))
-				return error_set(err, E_IO, "process %d: jemalloc's function ended in a crash (%s); the thread was put back "
-				                 "where it was, but restart the process when you can", (int)t->process, strsignal(signal));
+				return error_set(err, E_IO,
+				                 "process %d: jemalloc's function ended in a crash (%s); the thread "
+				                 "was put back where it was, but restart the process when you can",
+				                 (int)t->process, strsignal(signal));
 			c->held_back = signal;
 			break;
 		case TRACEE_INTERRUPTED:
@@ -243,7 +256,8 @@ static int start(struct caller *c, struct user_regs_struct *r, double limit_ms, 
 	return run(c, limit_ms, ret, err);
 }
 
-int caller_call(struct caller *c, uint64_t function, const uint64_t arguments[6], double limit_ms, int *ret, struct error *err)
+int caller_call(struct caller *c, uint64_t function, const uint64_t arguments[6], double limit_ms, int *ret,
+                struct error *err)
 {
 	struct user_regs_struct r = c->regs;
 	r.rip = function;

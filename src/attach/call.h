@@ -1,6 +1,6 @@
 /*
- * Making a stopped thread call a function, and putting it back as it was. See call.c for how the thread finds its way back
- * even when nobody is there any more to put it back.
+ * Making a stopped thread call a function, and putting it back as it was. See call.c for how the thread finds its way
+ * back even when nobody is there any more to put it back.
  */
 #ifndef ATTACH_CALL_H
 #define ATTACH_CALL_H
@@ -30,10 +30,11 @@ struct caller {
 int caller_begin(struct caller *c, struct tracee *thread, const struct code *code, struct error *err);
 
 /*
- * *ret: what it returned, an int. E_UNSUPPORTED when it has not returned after limit_ms: the thread then finishes the call and goes on
- * by itself, and nothing more can be called. E_IO when the process has ended or the function crashed.
+ * *ret: what it returned, an int. E_UNSUPPORTED when it has not returned after limit_ms: the thread then finishes the
+ * call and goes on by itself, and nothing more can be called. E_IO when the process has ended or the function crashed.
  */
-int caller_call(struct caller *c, uint64_t function, const uint64_t arguments[6], double limit_ms, int *ret, struct error *err);
+int caller_call(struct caller *c, uint64_t function, const uint64_t arguments[6], double limit_ms, int *ret,
+                struct error *err);
 
 /* A system call; *ret negative: -errno. */
 int caller_system_call(struct caller *c, uint64_t number, const uint64_t arguments[6], int *ret, struct error *err);

@@ -1,7 +1,8 @@
 /*
- * A jemalloc library is the allocator as a whole. One that is linked into a program is found by the program's symbols: those
- * with its prefixes, and the local functions that follow a file symbol of one of its sources. The loader is a file of its own, or some
- * functions of libc. fork counts too: jemalloc's handlers hold all its locks while it runs, with no frame of theirs on the stack.
+ * A jemalloc library is the allocator as a whole. One that is linked into a program is found by the program's symbols:
+ * those with its prefixes, and the local functions that follow a file symbol of one of its sources. The loader is a
+ * file of its own, or some functions of libc. fork counts too: jemalloc's handlers hold all its locks while it runs,
+ * with no frame of theirs on the stack.
  */
 #include "attach/code.h"
 
@@ -29,20 +30,23 @@ static bool add_range(struct code *c, uint64_t start, uint64_t end)
 
 /* --- jemalloc in a program --- */
 
-/* Its sources, by the word before the first dot. Those that others are likely to have too count only among what surely is its own. */
+/*
+ * Its sources, by the word before the first dot. Those that others are likely to have too count only among what surely
+ * is its own.
+ */
 static bool is_source(const char *name, bool *ret_sure)
 {
 	static const char *const sure[] = {
-		"arena", "background_thread", "bin_info", "buf_writer", "cache_bin", "ckh", "ctl", "decay", "ecache", "edata",
-		"edata_cache", "ehooks", "emap", "eset", "exp_grow", "extent", "extent_dss", "extent_mmap", "fxp", "hpa",
-		"hpa_hooks", "hpdata", "jemalloc", "malloc_io", "nstime", "pa_extra", "pac", "pai", "peak_event", "prof",
-		"prof_data", "prof_log", "prof_recent", "prof_stack_range", "prof_stats", "prof_sys", "prof_threshold",
-		"psset", "rtree", "safety_check", "san", "san_bump", "sz", "tcache", "thread_event",
-		"thread_event_registry", "tsd", "witness",
+		"arena", "background_thread", "bin_info", "buf_writer", "cache_bin", "ckh", "ctl", "decay",
+		"ecache", "edata", "edata_cache", "ehooks", "emap", "eset", "exp_grow", "extent", "extent_dss",
+		"extent_mmap", "fxp", "hpa", "hpa_hooks", "hpdata", "jemalloc", "malloc_io", "nstime", "pa_extra",
+		"pac", "pai", "peak_event", "prof", "prof_data", "prof_log", "prof_recent", "prof_stack_range",
+		"prof_stats", "prof_sys", "prof_threshold", "psset", "rtree", "safety_check", "san", "san_bump",
+		"sz", "tcache", "thread_event", "thread_event_registry", "tsd", "witness",
 	};
 	static const char *const likely[] = {
-		"base", "bin", "bitmap", "batcher", "conf", "counter", "div", "hook", "inspect", "large", "log", "mutex", "pa",
-		"pages", "sc", "sec", "stats", "test_hooks", "ticker", "util", "zone",
+		"base", "bin", "bitmap", "batcher", "conf", "counter", "div", "hook", "inspect", "large", "log",
+		"mutex", "pa", "pages", "sc", "sec", "stats", "test_hooks", "ticker", "util", "zone",
 	};
 	size_t n = strcspn(name, ".");
 	for (size_t i = 0; i < sizeof sure / sizeof *sure; i++)
@@ -58,9 +62,10 @@ static bool is_source(const char *name, bool *ret_sure)
 static bool is_interface(const char *name)
 {
 	static const char *const names[] = {
-		"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "mallocx", "rallocx",
-		"xallocx", "sallocx", "dallocx", "sdallocx", "nallocx", "mallctl", "mallctlnametomib", "mallctlbymib",
-		"malloc_stats_print", "malloc_usable_size", "free_sized", "free_aligned_sized", "reallocarray",
+		"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "valloc",
+		"pvalloc", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx", "nallocx", "mallctl",
+		"mallctlnametomib", "mallctlbymib", "malloc_stats_print", "malloc_usable_size", "free_sized",
+		"free_aligned_sized", "reallocarray",
 	};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(name, names[i]) == 0)
@@ -151,7 +156,10 @@ static void mark_between(struct functions *f)
 		f->items[i].its |= f->items[i].kind == LIKELY || f->items[i].kind == SURELY;
 }
 
-/* In order of address. Where file symbols were stripped, neighbours tell: a linker keeps together what came in one file. */
+/*
+ * In order of address. Where file symbols were stripped, neighbours tell: a linker keeps together what came in one
+ * file.
+ */
 static bool add_functions(struct code *c, struct functions *f, uint64_t bias)
 {
 	size_t added = 0;
@@ -185,8 +193,10 @@ static bool add_static_jemalloc(struct code *c, const struct elf_image *e, uint6
 
 static bool is_delicate(const char *name)
 {
-	static const char *const beginnings[] = { "_dl_", "__dl", "dl_", "_dlstart", "dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym",
-	                                          "dladdr", "dlinfo", "__libc_fork", "__run_fork_handlers", "__run_prefork_handlers" };
+	static const char *const beginnings[] = {
+		"_dl_", "__dl", "dl_", "_dlstart", "dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dladdr",
+		"dlinfo", "__libc_fork", "__run_fork_handlers", "__run_prefork_handlers",
+	};
 	for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
 		if (starts(name, beginnings[i]))
 			return true;
@@ -215,7 +225,8 @@ static void find_restorers(struct code *c, const uint8_t *at, size_t n, uint64_t
 	/* mov $15, %rax or %eax; syscall */
 	static const uint8_t ending[] = { 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	const uint8_t *end = at + n, *hit;
-	for (const uint8_t *from = at; (hit = memmem(from, (size_t)(end - from), ending, sizeof ending)); from = hit + 1) {
+	for (const uint8_t *from = at; (hit = memmem(from, (size_t)(end - from), ending, sizeof ending));
+	     from = hit + 1) {
 		uint64_t place = address + (uint64_t)(hit - at);
 		if (c->n_restorers == CODE_RESTORERS)
 			return;
@@ -233,7 +244,8 @@ static void find_instructions(struct code *c, const struct elf_image *e, uint64_
 		if (s.type != PT_LOAD || !(s.flags & PF_X) || s.offset > e->n || s.file_bytes > e->n - s.offset)
 			continue;
 		const uint8_t *at = e->bytes + s.offset;
-		const uint8_t *exchange = memmem(at, s.file_bytes, "\x97\xc3", 2), *call = memmem(at, s.file_bytes, "\x0f\x05\xc3", 3);
+		const uint8_t *exchange = memmem(at, s.file_bytes, "\x97\xc3", 2),
+		              *call = memmem(at, s.file_bytes, "\x0f\x05\xc3", 3);
 		if (exchange && !c->exchange)
 			c->exchange = s.address + bias + (uint64_t)(exchange - at);
 		if (call && !c->system_call)
@@ -258,7 +270,8 @@ static bool skip(const uint8_t **at, size_t *n, const void *bytes, size_t length
  */
 static void find_errno(struct code *c, const struct elf_image *e, uint64_t bias)
 {
-	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa }, add_fs[] = { 0x64, 0x48, 0x03, 0x04, 0x25, 0, 0, 0, 0 },
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa },
+	                     add_fs[] = { 0x64, 0x48, 0x03, 0x04, 0x25, 0, 0, 0, 0 },
 	                     move_fs[] = { 0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0 };
 	uint8_t code[32];
 	struct elf_symbol y;
@@ -266,7 +279,8 @@ static void find_errno(struct code *c, const struct elf_image *e, uint64_t bias)
 	if (!elf_find_symbol(e, "__errno_location", &y) && !elf_find_symbol(e, "___errno_location", &y))
 		return;
 	uint32_t i = 0;
-	while (elf_segment(e, i, &s) && !(s.type == PT_LOAD && y.value >= s.address && y.value - s.address < s.file_bytes))
+	while (elf_segment(e, i, &s) &&
+	       !(s.type == PT_LOAD && y.value >= s.address && y.value - s.address < s.file_bytes))
 		i++;
 	uint64_t offset = y.value - s.address + s.offset;
 	if (!elf_segment(e, i, &s) || offset > e->n || e->n - offset < sizeof code)
@@ -301,8 +315,9 @@ static bool is_loader(const char *base)
 
 static bool is_libc(const char *base)
 {
-	return starts(base, "libc.so") || starts(base, "libc-2.") || starts(base, "ld-musl-") || starts(base, "libc.musl-") ||
-	       starts(base, "libdl.so") || starts(base, "libdl-2.") || starts(base, "libpthread.so") || starts(base, "libpthread-2.");
+	return starts(base, "libc.so") || starts(base, "libc-2.") || starts(base, "ld-musl-") ||
+	       starts(base, "libc.musl-") || starts(base, "libdl.so") || starts(base, "libdl-2.") ||
+	       starts(base, "libpthread.so") || starts(base, "libpthread-2.");
 }
 
 static const struct process_jemalloc *jemalloc_in(const struct process *p, const struct region *r)
@@ -315,7 +330,8 @@ static const struct process_jemalloc *jemalloc_in(const struct process *p, const
 	return NULL;
 }
 
-static int look_into(struct code *c, const struct process *p, const struct region *r, bool first_of_file, struct error *err)
+static int look_into(struct code *c, const struct process *p, const struct region *r, bool first_of_file,
+                     struct error *err)
 {
 	const char *path = process_path(p, r), *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 	const struct process_jemalloc *j = jemalloc_in(p, r);
@@ -344,7 +360,8 @@ static int look_into(struct code *c, const struct process *p, const struct regio
 			find_errno(c, &e, bias);
 	}
 	elf_image_close(&e);
-	return good ? 0 : error_set(err, E_UNSUPPORTED, "%.200s: cannot tell where the allocator's code is in it", path);
+	return good ? 0
+	            : error_set(err, E_UNSUPPORTED, "%.200s: cannot tell where the allocator's code is in it", path);
 }
 
 static int by_start(const void *a, const void *b)
@@ -384,9 +401,11 @@ int code_find(struct code *c, const struct process *p, struct error *err)
 	}
 	join_ranges(c);
 	if (!c->n_unsafe)
-		return error_set(err, E_UNSUPPORTED, "process %d: cannot tell where its allocator's code is", (int)p->pid);
+		return error_set(err, E_UNSUPPORTED, "process %d: cannot tell where its allocator's code is",
+		                 (int)p->pid);
 	if (!c->exchange || !c->system_call || !c->n_restorers)
-		return error_set(err, E_UNSUPPORTED, "process %d: its C library has no instructions to return to", (int)p->pid);
+		return error_set(err, E_UNSUPPORTED, "process %d: its C library has no instructions to return to",
+		                 (int)p->pid);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What must be known of a process's code before a thread of it is made to call something: where a thread must not be (the
- * allocator, the loader, fork), and a few instructions that lie about in it and serve a call.
+ * What must be known of a process's code before a thread of it is made to call something: where a thread must not be
+ * (the allocator, the loader, fork), and a few instructions that lie about in it and serve a call.
  */
 #ifndef ATTACH_CODE_H
 #define ATTACH_CODE_H
@@ -21,7 +21,8 @@ struct code {
 	size_t n_unsafe, unsafe_capacity;
 	uint64_t exchange;                  /* xchg %eax, %edi; ret */
 	uint64_t system_call;               /* syscall; ret */
-	uint64_t restorers[CODE_RESTORERS]; /* mov $15, %eax; syscall: where signal handlers return to, to ask for rt_sigreturn */
+	uint64_t restorers
+		[CODE_RESTORERS]; /* mov $15, %eax; syscall: where signal handlers return to, to ask for rt_sigreturn */
 	size_t n_restorers;
 	enum code_errno errno_is;
 	uint64_t errno_offset;

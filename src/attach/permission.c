@@ -37,13 +37,19 @@ static int yama_scope(void)
 static int refused_by_yama(pid_t process, int scope, struct error *err)
 {
 	if (scope == 3)
-		return error_set(err, E_IO, "process %d may not be traced: kernel.yama.ptrace_scope is 3, nobody may until the "
-		                 "machine is started with another setting", (int)process);
+		return error_set(err, E_IO,
+		                 "process %d may not be traced: kernel.yama.ptrace_scope is 3, nobody may until the "
+		                 "machine is started with another setting",
+		                 (int)process);
 	if (scope == 2)
-		return error_set(err, E_IO, "process %d may not be traced: kernel.yama.ptrace_scope is 2, only those with CAP_SYS_PTRACE may: "
-		                 "run heapgauge as root", (int)process);
-	return error_set(err, E_IO, "process %d may not be traced: kernel.yama.ptrace_scope is 1, only a process's parents may: run heapgauge "
-	                 "as root, or sysctl kernel.yama.ptrace_scope=0", (int)process);
+		return error_set(err, E_IO,
+		                 "process %d may not be traced: kernel.yama.ptrace_scope is 2, only those with "
+		                 "CAP_SYS_PTRACE may: run heapgauge as root",
+		                 (int)process);
+	return error_set(err, E_IO,
+	                 "process %d may not be traced: kernel.yama.ptrace_scope is 1, only a process's parents may: "
+	                 "run heapgauge as root, or sysctl kernel.yama.ptrace_scope=0",
+	                 (int)process);
 }
 
 int permission_refused(pid_t process, int reason, struct error *err)
@@ -54,8 +60,10 @@ int permission_refused(pid_t process, int reason, struct error *err)
 		return error_set(err, E_IO, "process %d has ended", (int)process);
 	if (process_status_number(process, process, "TracerPid", 10, &tracer) && tracer) {
 		name_of((pid_t)tracer, name, sizeof name);
-		return error_set(err, E_IO, "process %d is traced by process %llu (%s) already, and there can only be one: end that one "
-		                 "first", (int)process, (unsigned long long)tracer, name);
+		return error_set(err, E_IO,
+		                 "process %d is traced by process %llu (%s) already, and there can only be one: end "
+		                 "that one first",
+		                 (int)process, (unsigned long long)tracer, name);
 	}
 	if (reason != EPERM && reason != EACCES)
 		return error_set(err, E_IO, "process %d cannot be traced: %s", (int)process, strerror(reason));
@@ -65,14 +73,21 @@ int permission_refused(pid_t process, int reason, struct error *err)
 	if (scope == 3 || (scope > 0 && !capable))
 		return refused_by_yama(process, scope, err);
 	if (process_status_number(process, process, "Uid", 10, &uid) && uid != geteuid() && !capable)
-		return error_set(err, E_IO, "process %d belongs to user %llu and may not be traced by user %ld: run heapgauge as that user, "
-		                 "as root, or with CAP_SYS_PTRACE", (int)process, (unsigned long long)uid, (long)geteuid());
+		return error_set(err, E_IO,
+		                 "process %d belongs to user %llu and may not be traced by user %ld: run heapgauge "
+		                 "as that user, as root, or with CAP_SYS_PTRACE",
+		                 (int)process, (unsigned long long)uid, (long)geteuid());
 	if (!capable)
-		return error_set(err, E_IO, "process %d may not be traced: it has more rights than heapgauge (a setuid program, capabilities), "
-		                 "or has forbidden it (PR_SET_DUMPABLE): run heapgauge as root, or in a container with "
-		                 "--cap-add SYS_PTRACE", (int)process);
-	return error_set(err, E_IO, "process %d may not be traced, though heapgauge has CAP_SYS_PTRACE: a sandbox of this machine (seccomp, "
-	                 "SELinux, AppArmor) forbids it, or the process is in another user namespace", (int)process);
+		return error_set(err, E_IO,
+		                 "process %d may not be traced: it has more rights than heapgauge (a setuid program, "
+		                 "capabilities), or has forbidden it (PR_SET_DUMPABLE): run heapgauge as root, or in "
+		                 "a container with --cap-add SYS_PTRACE",
+		                 (int)process);
+	return error_set(err, E_IO,
+	                 "process %d may not be traced, though heapgauge has CAP_SYS_PTRACE: a sandbox of this "
+	                 "machine (seccomp, SELinux, AppArmor) forbids it, or the process is in another user "
+	                 "namespace",
+	                 (int)process);
 }
 
 /* Is there a word in the line that begins so? For "x86_Thread_features:\tshstk". */
@@ -98,10 +113,13 @@ int permission_check(pid_t process, struct error *err)
 	if (process_status_number(process, process, "TracerPid", 10, &tracer) && tracer)
 		return permission_refused(process, EPERM, err);
 	if (status_has_word(process, "State:", "(stopped)"))
-		return error_set(err, E_UNSUPPORTED, "process %d is stopped (SIGSTOP or ctrl-Z): let it go on first (kill -CONT %d)",
+		return error_set(err, E_UNSUPPORTED,
+		                 "process %d is stopped (SIGSTOP or ctrl-Z): let it go on first (kill -CONT %d)",
 		                 (int)process, (int)process);
 	if (status_has_word(process, "x86_Thread_features:", "shstk"))
-		return error_set(err, E_UNSUPPORTED, "process %d has a shadow stack: calls into it are not supported; start it with heapgauge run "
-		                 "instead", (int)process);
+		return error_set(err, E_UNSUPPORTED,
+		                 "process %d has a shadow stack: calls into it are not supported; start it with "
+		                 "heapgauge run instead",
+		                 (int)process);
 	return 0;
 }

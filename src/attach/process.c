@@ -1,6 +1,7 @@
 /*
  * /proc/PID/maps says which files a process has; each that it runs code of is looked into once. A file is opened by
- * its mapping (/proc/PID/map_files) where we may, else by its name below /proc/PID/root, and then it must be the same inode.
+ * its mapping (/proc/PID/map_files) where we may, else by its name below /proc/PID/root, and then it must be the same
+ * inode.
  */
 #include "attach/process.h"
 
@@ -47,7 +48,8 @@ bool process_status_number(pid_t pid, pid_t thread, const char *key, unsigned ba
 	snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)thread);
 	buf_init(&text, 1 << 16);
 	if (read_text(path, &text, NULL) == 0 && text.data)
-		for (const char *line = text.data; line && *line && !found; line = strchr(line, '\n'), line += line != NULL)
+		for (const char *line = text.data; line && *line && !found;
+		     line = strchr(line, '\n'), line += line != NULL)
 			if (strncmp(line, key, length) == 0 && line[length] == ':') {
 				const char *number = line + length + 1 + strspn(line + length + 1, " \t");
 				found = text_parse_u64(number, strcspn(number, " \t\n"), base, ret);
@@ -123,8 +125,9 @@ static bool read_region(struct process *p, const char *line, size_t length, bool
 	at += n;
 	while (at < end && *at == ' ')
 		at++;
-	struct region *to = add_path(p, at, (size_t)(end - at), &r) ? ARRAY_PUSH(p->regions, p->n_regions, p->regions_capacity,
-	                                                                     REGIONS_MAX) : NULL;
+	struct region *to = add_path(p, at, (size_t)(end - at), &r)
+	                            ? ARRAY_PUSH(p->regions, p->n_regions, p->regions_capacity, REGIONS_MAX)
+	                            : NULL;
 	*ret_memory = to != NULL;
 	if (to)
 		*to = r;
@@ -141,7 +144,8 @@ static int parse_maps(struct process *p, const char *text, struct error *err)
 	while (*text) {
 		size_t n = strcspn(text, "\n");
 		if (!read_region(p, text, n, &memory))
-			return error_set(err, E_FORMAT, "/proc/%d/maps has a line that is not understood: %.100s", (int)p->pid, text);
+			return error_set(err, E_FORMAT, "/proc/%d/maps has a line that is not understood: %.100s",
+			                 (int)p->pid, text);
 		if (!memory)
 			return error_nomem(err, "the map of the process");
 		text += n + (text[n] == '\n');
@@ -154,18 +158,26 @@ static int no_maps(pid_t pid, int reason, struct error *err)
 {
 	uint64_t uid;
 	if (access("/proc/self/maps", F_OK) < 0)
-		return error_set(err, E_IO, "/proc is not mounted here: mount it (mount -t proc proc /proc), nothing can be learned "
-		                 "about a process without it");
+		return error_set(err, E_IO,
+		                 "/proc is not mounted here: mount it (mount -t proc proc /proc), nothing can be "
+		                 "learned about a process without it");
 	if (reason == ENOENT || reason == ESRCH)
-		return error_set(err, E_IO, "there is no process %d: check the number (another container's processes have other "
-		                 "numbers here)", (int)pid);
+		return error_set(err, E_IO,
+		                 "there is no process %d: check the number (another container's processes have other "
+		                 "numbers here)",
+		                 (int)pid);
 	bool refused = (reason == EACCES || reason == EPERM) && process_status_number(pid, pid, "Uid", 10, &uid);
 	if (refused && uid == geteuid())
-		return error_set(err, E_IO, "process %d may not be looked into, though it is of the same user: it has more rights than heapgauge (a "
-		                 "setuid program, capabilities), or has forbidden it (PR_SET_DUMPABLE): run heapgauge as root", (int)pid);
+		return error_set(err, E_IO,
+		                 "process %d may not be looked into, though it is of the same user: it has more "
+		                 "rights than heapgauge (a setuid program, capabilities), or has forbidden it "
+		                 "(PR_SET_DUMPABLE): run heapgauge as root",
+		                 (int)pid);
 	if (refused)
-		return error_set(err, E_IO, "process %d belongs to user %llu and may not be looked into by user %ld: run heapgauge as that "
-		                 "user, as root, or with CAP_SYS_PTRACE", (int)pid, (unsigned long long)uid, (long)geteuid());
+		return error_set(err, E_IO,
+		                 "process %d belongs to user %llu and may not be looked into by user %ld: run "
+		                 "heapgauge as that user, as root, or with CAP_SYS_PTRACE",
+		                 (int)pid, (unsigned long long)uid, (long)geteuid());
 	return error_set(err, E_IO, "process %d: cannot read its maps: %s", (int)pid, strerror(reason));
 }
 
@@ -197,9 +209,11 @@ static int empty_maps(pid_t pid, struct error *err)
 	uint64_t flags = 0;
 	read_stat(pid, &state, &flags);
 	if (flags & KERNEL_THREAD)
-		return error_set(err, E_UNSUPPORTED, "process %d is a thread of the kernel: it has no memory of its own", (int)pid);
+		return error_set(err, E_UNSUPPORTED,
+		                 "process %d is a thread of the kernel: it has no memory of its own", (int)pid);
 	if (state == 'Z' || state == 'X')
-		return error_set(err, E_IO, "process %d has ended already and only waits for its parent to notice", (int)pid);
+		return error_set(err, E_IO, "process %d has ended already and only waits for its parent to notice",
+		                 (int)pid);
 	return error_set(err, E_IO, "process %d has no memory mapped: it is just starting or ending", (int)pid);
 }
 
@@ -264,14 +278,16 @@ int process_file(const struct process *p, const struct region *r, struct error *
 	snprintf(path, sizeof path, "/proc/%d/root%s", (int)p->pid, process_path(p, r));
 	fd = open(path, O_CLOEXEC | flags);
 	if (fd < 0)
-		return error_set(err, E_IO, "%.200s: cannot open this file of process %d: %s", process_path(p, r), (int)p->pid,
-		                 strerror(errno));
+		return error_set(err, E_IO, "%.200s: cannot open this file of process %d: %s", process_path(p, r),
+		                 (int)p->pid, strerror(errno));
 	/* Devices differ between maps and stat on some file systems (overlayfs, btrfs); the inode must do. */
 	if (fstat(fd, &st) == 0 && st.st_ino == r->inode)
 		return fd;
 	close(fd);
-	return error_set(err, E_IO, "%.200s: the file that process %d runs has been replaced, and its old content can only be read as "
-	                 "root", process_path(p, r), (int)p->pid);
+	return error_set(err, E_IO,
+	                 "%.200s: the file that process %d runs has been replaced, and its old content can only be "
+	                 "read as root",
+	                 process_path(p, r), (int)p->pid);
 }
 
 int process_image(const struct process *p, const struct region *r, struct elf_image *ret, struct error *err)
@@ -289,8 +305,8 @@ bool process_bias(const struct region *r, const struct elf_image *e, uint64_t *r
 	struct elf_segment s;
 	for (uint32_t i = 0; elf_segment(e, i, &s); i++) {
 		uint64_t in_page = s.offset & 4095;
-		if (s.type == PT_LOAD && s.offset - in_page <= r->offset && r->offset - (s.offset - in_page) < s.file_bytes + in_page &&
-		    !(s.flags & PF_X) == !r->executable) {
+		if (s.type == PT_LOAD && s.offset - in_page <= r->offset &&
+		    r->offset - (s.offset - in_page) < s.file_bytes + in_page && !(s.flags & PF_X) == !r->executable) {
 			*ret_bias = r->start - (s.address - s.offset + r->offset);
 			return true;
 		}
@@ -312,7 +328,9 @@ static uint64_t function(const struct elf_image *e, uint64_t bias, const char *p
 static void find_entries(const struct elf_image *e, uint64_t bias, struct process_jemalloc *j)
 {
 	/* operator new and delete of a jemalloc library are its own; in a program they may be anybody's. */
-	static const char *const names[] = { "malloc", "free", "_Znwm", "_ZdlPvm", "sdallocx", "realloc", "calloc", "mallocx" };
+	static const char *const names[] = {
+		"malloc", "free", "_Znwm", "_ZdlPvm", "sdallocx", "realloc", "calloc", "mallocx",
+	};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		bool operator = names[i][0] == '_';
 		uint64_t address = operator && !j->library ? 0 : function(e, bias, operator ? "" : j->prefix, names[i]);
@@ -335,8 +353,8 @@ static void find_mallctl(const struct elf_image *e, uint64_t bias, struct proces
 			continue;
 		while (!j->mallctl && elf_symbols_next(&s, &y)) {
 			size_t n = strlen(y.name);
-			if (y.section == SHN_UNDEF || y.type != STT_FUNC || y.binding == STB_LOCAL || !y.value || n < length ||
-			    strcmp(y.name + n - length, name) != 0 || n - length >= sizeof j->prefix)
+			if (y.section == SHN_UNDEF || y.type != STT_FUNC || y.binding == STB_LOCAL || !y.value ||
+			    n < length || strcmp(y.name + n - length, name) != 0 || n - length >= sizeof j->prefix)
 				continue;
 			j->mallctl = y.value + bias;
 			memcpy(j->prefix, y.name, n - length);
@@ -362,7 +380,8 @@ static struct process_jemalloc *place_for(struct process *p, const struct proces
 	return p->n_jemallocs < PROCESS_JEMALLOCS ? &p->jemallocs[p->n_jemallocs++] : NULL;
 }
 
-static void add_jemalloc(struct process *p, size_t region, const struct elf_image *e, const struct jemalloc_file *f, size_t variable)
+static void add_jemalloc(struct process *p, size_t region, const struct elf_image *e, const struct jemalloc_file *f,
+                         size_t variable)
 {
 	uint64_t bias;
 	const struct region *r = &p->regions[region];
@@ -409,7 +428,8 @@ static void read_program(struct process *p, const struct elf_image *e)
 		if (s.type != PT_INTERP)
 			continue;
 		p->is_static = false;
-		if (s.offset <= e->n && s.file_bytes <= e->n - s.offset && memmem(e->bytes + s.offset, s.file_bytes, "/ld-musl-", 9))
+		if (s.offset <= e->n && s.file_bytes <= e->n - s.offset &&
+		    memmem(e->bytes + s.offset, s.file_bytes, "/ld-musl-", 9))
 			p->musl = true;
 	}
 }

@@ -1,7 +1,8 @@
 /*
- * A running process, seen from outside through /proc: which files it has mapped, where its jemalloc is, under which prefix, and where the
- * functions are that must be known to call it safely. Files are opened through /proc/PID (map_files, root, exe), so mount namespaces,
- * deleted and replaced files do no harm. Nothing is stopped here. Also used by doctor.
+ * A running process, seen from outside through /proc: which files it has mapped, where its jemalloc is, under which
+ * prefix, and where the functions are that must be known to call it safely. Files are opened through /proc/PID
+ * (map_files, root, exe), so mount namespaces, deleted and replaced files do no harm. Nothing is stopped here. Also
+ * used by doctor.
  */
 #ifndef ATTACH_PROCESS_H
 #define ATTACH_PROCESS_H
@@ -28,7 +29,8 @@ struct process_jemalloc {
 	char conf_variable[48];             /* "MALLOC_CONF" */
 	char version[64];                   /* "" when it can't be told from outside */
 	uint64_t mallctl;                   /* addresses in the process; 0: not found (stripped) */
-	uint64_t entries[PROCESS_ENTRIES];  /* malloc, free, ... of it, the busiest first: where a breakpoint is at its entry */
+	uint64_t entries
+		[PROCESS_ENTRIES]; /* malloc, free, ... of it, the busiest first: where a breakpoint is at its entry */
 	size_t n_entries;
 	bool library;                       /* a file of its own: all of its code is the allocator's */
 	bool profiling_built_in;            /* as far as its strings tell */
@@ -53,8 +55,8 @@ struct process {
 };
 
 /*
- * pid may also be that of a thread. E_IO with what to do: no such process, one that has ended, a kernel thread, no permission, no
- * /proc. p is safe to close in any case.
+ * pid may also be that of a thread. E_IO with what to do: no such process, one that has ended, a kernel thread, no
+ * permission, no /proc. p is safe to close in any case.
  */
 int process_open(struct process *p, pid_t pid, struct error *err);
 /* Only the regions and their paths, as they are now. */
@@ -76,8 +78,8 @@ bool process_bias(const struct region *r, const struct elf_image *e, uint64_t *r
 const struct region *process_region_at(const struct process *p, uint64_t address);
 
 /*
- * The agent's endpoint, read from the name of a descriptor that the agent keeps open for this: /proc/PID/fd/N -> "/memfd:heapgauge:URL (deleted)".
- * False: there is none, or it can't be read.
+ * The agent's endpoint, read from the name of a descriptor that the agent keeps open for this: /proc/PID/fd/N ->
+ * "/memfd:heapgauge:URL (deleted)". False: there is none, or it can't be read.
  */
 bool process_endpoint(pid_t pid, char *to, size_t room);
 

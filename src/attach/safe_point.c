@@ -1,13 +1,16 @@
 /*
- * Where may a thread be made to call the allocator? Not at any place: in the middle of malloc it holds locks that the call would wait for
- * for ever. Two kinds of places are known to be good:
+ * Where may a thread be made to call the allocator? Not at any place: in the middle of malloc it holds locks that the
+ * call would wait for for ever. Two kinds of places are known to be good:
  *
- * 1. It waits in a system call, and no frame of the allocator, of the loader or of fork is on its stack (stack.c). Then it
+ * 1. It waits in a system call, and no frame of the allocator, of the loader or of fork is on its stack (stack.c).
+ * Then it
  *    holds none of their locks. Threads are tried one after another; only the one that is tried stands, for some microseconds.
- * 2. It is about to enter the allocator from outside. Debug registers (which neither change its code nor are inherited by
+ * 2. It is about to enter the allocator from outside. Debug registers (which neither change its code nor are inherited
+ * by
  *    children) make threads stop at the entries; the first that does is taken. All debug registers are cleared before anything else is done.
  *
- * The first costs the process nothing, the second a few microseconds for each thread. They take turns until the time is over.
+ * The first costs the process nothing, the second a few microseconds for each thread. They take turns until the time
+ * is over.
  */
 #include "attach/safe_point.h"
 
@@ -61,18 +64,21 @@ static struct unwinder *unwinder_of(struct safe_point_search *s)
 }
 
 /*
- * Its stack has words that lead into the allocator. If they are leftovers, its frames tell; they are worked out while it goes on
- * waiting, and count when it is found as it was. It stands when this returns true.
+ * Its stack has words that lead into the allocator. If they are leftovers, its frames tell. Reading their tables takes
+ * milliseconds the first time: then they are worked out while it goes on waiting, and count when it is found as it was.
+ * Later that takes little. It stands when this returns true.
  */
 static bool is_clear_by_frames(struct safe_point_search *s, struct tracee *t)
 {
 	struct tracee as_it_was = *t;
 	bool gone;
 	struct error ignored;
+	if (*s->unwinder && unwinder_is_clear(*s->unwinder, t, s->code, false))
+		return true;
 	tracee_let_go(t);
 	struct unwinder *u = unwinder_of(s);
-	if (!u || !unwinder_is_clear(u, &as_it_was, s->code, false) || seize(s, as_it_was.thread, t, &gone, &ignored) || gone ||
-	    !tracee_stop(t, STOP_MS))
+	if (!u || !unwinder_is_clear(u, &as_it_was, s->code, false) ||
+	    seize(s, as_it_was.thread, t, &gone, &ignored) || gone || !tracee_stop(t, STOP_MS))
 		return false;
 	if (was_waiting(t) && unwinder_still_holds(u, t))
 		return true;
@@ -94,8 +100,8 @@ static bool try_blocked(struct safe_point_search *s, const struct process *map, 
 	return false;
 }
 
-static int find_blocked(struct safe_point_search *s, const struct process *map, const struct threads *threads, struct tracee *ret,
-                        bool *ret_found, struct error *err)
+static int find_blocked(struct safe_point_search *s, const struct process *map, const struct threads *threads,
+                        struct tracee *ret, bool *ret_found, struct error *err)
 {
 	for (size_t i = 0; i < threads->n && !*ret_found; i++) {
 		bool gone;
@@ -125,7 +131,8 @@ struct watches {
 
 static bool poke(const struct tracee *t, size_t number, uint64_t value)
 {
-	return tracee_request(t, PTRACE_POKEUSER, offsetof(struct user, u_debugreg[0]) + number * sizeof value, value) == 0;
+	return tracee_request(t, PTRACE_POKEUSER, offsetof(struct user, u_debugreg[0]) + number * sizeof value,
+	                      value) == 0;
 }
 
 static bool plant(struct watch *w, const struct watches *all)
@@ -174,8 +181,8 @@ static bool has_hit(const struct watch *w)
 }
 
 /*
- * Stops it, whatever it takes, clears its debug registers and lets it go: a breakpoint that stayed would end its process. It may take the
- * time of a disk, when it waits for one.
+ * Stops it, whatever it takes, clears its debug registers and lets it go: a breakpoint that stayed would end its
+ * process. It may take the time of a disk, when it waits for one.
  */
 static void unwatch(const struct watches *all, struct watch *w)
 {
@@ -208,8 +215,8 @@ static bool may_be_watched(const struct thread *t)
 }
 
 /* Up to most of them, without the first few. */
-static int watch_some(struct safe_point_search *s, const struct threads *threads, size_t without, size_t most, struct watches *all,
-                      struct error *err)
+static int watch_some(struct safe_point_search *s, const struct threads *threads, size_t without, size_t most,
+                      struct watches *all, struct error *err)
 {
 	for (size_t i = 0; i < threads->n && all->n < most; i++) {
 		/* From the back: running threads, the likelier ones, come last in the list. */
@@ -232,8 +239,10 @@ static int watch_some(struct safe_point_search *s, const struct threads *threads
 		if (!plant(w, all)) {
 			int reason = errno;
 			unwatch(all, w);
-			return error_set(err, E_UNSUPPORTED, "this machine lends no debug registers (%s), and no thread of process %d waits "
-			                 "where it can be called from", strerror(reason), (int)s->process->pid);
+			return error_set(err, E_UNSUPPORTED,
+			                 "this machine lends no debug registers (%s), and no thread of process %d "
+			                 "waits where it can be called from",
+			                 strerror(reason), (int)s->process->pid);
 		}
 		tracee_go_on(&w->tracee);
 	}
@@ -280,7 +289,8 @@ static bool hear(struct safe_point_search *s, const struct process *map, const s
 	return false;
 }
 
-static struct watch *wait_for_hit(struct safe_point_search *s, const struct process *map, const struct watches *all, double deadline)
+static struct watch *wait_for_hit(struct safe_point_search *s, const struct process *map, const struct watches *all,
+                                  double deadline)
 {
 	const struct timespec moment = { 0, 50000 };
 	for (unsigned round = 0; now_ms() < deadline; round++) {
@@ -296,8 +306,9 @@ static struct watch *wait_for_hit(struct safe_point_search *s, const struct proc
 }
 
 /* Watches one thread, or all, until the deadline; the rest are let go before the one that was found does anything. */
-static int watch(struct safe_point_search *s, const struct process *map, const struct threads *threads, size_t without, size_t most,
-                 struct watches *all, double deadline, struct tracee *ret, bool *ret_found, struct error *err)
+static int watch(struct safe_point_search *s, const struct process *map, const struct threads *threads, size_t without,
+                 size_t most, struct watches *all, double deadline, struct tracee *ret, bool *ret_found,
+                 struct error *err)
 {
 	all->n = 0;
 	int failed = watch_some(s, threads, without, most, all, err);
@@ -316,8 +327,9 @@ static int watch(struct safe_point_search *s, const struct process *map, const s
 /*
  * The busiest threads first, one by one, since a thread that is found stands while others are let go; then all at once.
  */
-static int find_at_breakpoint(struct safe_point_search *s, const struct process *map, const struct threads *threads, double deadline,
-                              size_t first_entry, struct tracee *ret, bool *ret_found, struct error *err)
+static int find_at_breakpoint(struct safe_point_search *s, const struct process *map, const struct threads *threads,
+                              double deadline, size_t first_entry, struct tracee *ret, bool *ret_found,
+                              struct error *err)
 {
 	const struct process_jemalloc *j = s->jemalloc;
 	struct watches all = { 0 };
@@ -340,12 +352,15 @@ static int find_at_breakpoint(struct safe_point_search *s, const struct process 
 
 static int none_came(const struct safe_point_search *s, struct error *err)
 {
-	return error_set(err, E_UNSUPPORTED, "process %d: no thread came to a place where it can safely be called from within %.1f s "
-	                 "(%u were looked at): none waits in a system call outside the allocator, and none allocates; try again, or "
-	                 "start it with heapgauge run to get an endpoint", (int)s->process->pid, s->wait_ms / 1e3, s->ret_tried);
+	return error_set(err, E_UNSUPPORTED,
+	                 "process %d: no thread came to a place where it can safely be called from within %.1f s (%u "
+	                 "were looked at): none waits in a system call outside the allocator, and none allocates; "
+	                 "try again, or start it with heapgauge run to get an endpoint",
+	                 (int)s->process->pid, s->wait_ms / 1e3, s->ret_tried);
 }
 
-static int take_turns(struct safe_point_search *s, struct threads *threads, struct tracee *ret, bool *ret_found, struct error *err)
+static int take_turns(struct safe_point_search *s, struct threads *threads, struct tracee *ret, bool *ret_found,
+                      struct error *err)
 {
 	const struct timespec pause = { 0, PAUSE_NS };
 	double deadline = now_ms() + s->wait_ms, turn = TURN_MS;
@@ -361,7 +376,8 @@ static int take_turns(struct safe_point_search *s, struct threads *threads, stru
 			s->ret_at_breakpoint = false;
 			failed = find_blocked(s, &map, threads, ret, ret_found, err);
 		}
-		if (!failed && !*ret_found && !s->blocked_only && (s->breakpoint_only || ++round % ROUNDS_PER_TURN == 0)) {
+		if (!failed && !*ret_found && !s->blocked_only &&
+		    (s->breakpoint_only || ++round % ROUNDS_PER_TURN == 0)) {
 			double until = now_ms() + turn < deadline ? now_ms() + turn : deadline;
 			s->ret_at_breakpoint = true;
 			failed = find_at_breakpoint(s, &map, threads, until, first_entry, ret, ret_found, err);

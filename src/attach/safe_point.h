@@ -18,8 +18,9 @@ struct safe_point_search {
 };
 
 /*
- * *ret stands at a safe point; everything else runs. E_UNSUPPORTED: none came in time; E_IO: not permitted, or the process has ended.
- * Signals must be blocked by the caller: between here and tracee_let_go() this program must not end.
+ * *ret stands at a safe point; everything else runs. E_UNSUPPORTED: none came in time; E_IO: not permitted, or the
+ * process has ended. Signals must be blocked by the caller: between here and tracee_let_go() this program must not
+ * end.
  */
 int safe_point_find(struct safe_point_search *s, struct tracee *ret, struct error *err);
 

@@ -1,8 +1,9 @@
 /*
- * Every aligned word of the stack in use is looked at, from rsp up to the thread's own control block (at fs_base; for the
- * main thread to the end of the mapping). A word that is a return address into the allocator's code means that a call of it may be
- * under way. Words left behind by calls that are over make this too careful at times, never too bold. Where a signal
- * handler runs, what it interrupted is no return address, so then every word that points there counts.
+ * Every aligned word of the stack in use is looked at, from rsp up to the thread's own control block (at fs_base; for
+ * the main thread to the end of the mapping). A word that is a return address into the allocator's code means that a
+ * call of it may be under way. Words left behind by calls that are over make this too careful at times, never too
+ * bold. Where a signal handler runs, what it interrupted is no return address, so then every word that points there
+ * counts.
  */
 #include "attach/stack.h"
 
@@ -15,7 +16,8 @@
 static bool ends_in_call(pid_t process, uint64_t address)
 {
 	uint8_t before[7];
-	return process_read(process, address - sizeof before, before, sizeof before) && code_ends_in_call(before, sizeof before);
+	return process_read(process, address - sizeof before, before, sizeof before) &&
+	       code_ends_in_call(before, sizeof before);
 }
 
 /* Where its own stack ends; 0 when it isn't on it. */
@@ -31,7 +33,8 @@ static uint64_t end_of_stack(const struct tracee *t, const struct process *map)
 	return t->regs.fs_base;
 }
 
-enum stack_verdict stack_check(const struct tracee *t, const struct process *map, const struct code *code, bool at_entry)
+enum stack_verdict stack_check(const struct tracee *t, const struct process *map, const struct code *code,
+                               bool at_entry)
 {
 	uint64_t words[BLOCK / 8];
 	uint64_t at = t->regs.rsp, end = end_of_stack(t, map);

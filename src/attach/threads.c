@@ -1,4 +1,6 @@
-/* /proc/PID/task/TID/stat has the state, /proc/PID/task/TID/syscall number and arguments of the call that it waits in. */
+/*
+ * /proc/PID/task/TID/stat has the state, /proc/PID/task/TID/syscall number and arguments of the call that it waits in.
+ */
 #include "attach/threads.h"
 
 #include <dirent.h>

@@ -12,7 +12,8 @@ struct thread {
 	pid_t id;
 	char state;             /* R, S, D, T, t, Z */
 	bool waits;             /* in a system call that it can be interrupted in without the program seeing it */
-	unsigned trouble;       /* of those: 0 the kernel continues it exactly, 1 it is started again, 2 with its time limit anew */
+	unsigned
+		trouble; /* of those: 0 the kernel continues it exactly, 1 it is started again, 2 with its time limit anew */
 };
 
 struct threads {

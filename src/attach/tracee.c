@@ -1,9 +1,10 @@
 /*
- * A thread that waits in a system call leaves it to stop. Most calls the kernel then starts again by itself when the thread goes on
- * (it left -ERESTARTSYS or the like in rax, the call's number in orig_rax). A few end with EINTR although no signal was
- * handled (signal(7), "Interruption of system calls and library functions by stop signals"); those are started again here:
- * number into rax, rip back to the instruction. Unless a signal has come that has a handler: in a life without us it would have ended
- * the call, so the EINTR is then the truth. A signal that the call itself lets in (epoll_pwait) is kept out until the thread is in it again.
+ * A thread that waits in a system call leaves it to stop. Most calls the kernel then starts again by itself when the
+ * thread goes on (it left -ERESTARTSYS or the like in rax, the call's number in orig_rax). A few end with EINTR
+ * although no signal was handled (signal(7), "Interruption of system calls and library functions by stop signals");
+ * those are started again here: number into rax, rip back to the instruction. Unless a signal has come that has a
+ * handler: in a life without us it would have ended the call, so the EINTR is then the truth. A signal that the call
+ * itself lets in (epoll_pwait) is kept out until the thread is in it again.
  */
 #include "attach/tracee.h"
 
@@ -32,16 +33,16 @@ double now_ms(void)
 /* --- system calls that wait --- */
 
 static const uint16_t restarted_by_kernel[] = {
-	SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_pause, SYS_rt_sigsuspend,
-	SYS_wait4, SYS_waitid, SYS_restart_syscall,
+	SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_pause,
+	SYS_rt_sigsuspend, SYS_wait4, SYS_waitid, SYS_restart_syscall,
 };
 
 static const uint16_t restarted_by_hand[] = {
-	SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_msgrcv,
-	SYS_msgsnd, SYS_io_getevents, 333 /* io_pgetevents */, 426 /* io_uring_enter */,
+	SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop,
+	SYS_msgrcv, SYS_msgsnd, SYS_io_getevents, 333 /* io_pgetevents */, 426 /* io_uring_enter */,
 	/* On sockets with SO_RCVTIMEO or SO_SNDTIMEO; on others, pipes and the like the kernel does it. */
-	SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto, SYS_sendmsg, SYS_sendmmsg,
-	SYS_accept, SYS_accept4, SYS_connect,
+	SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto, SYS_sendmsg,
+	SYS_sendmmsg, SYS_accept, SYS_accept4, SYS_connect,
 };
 
 bool tracee_restarts_by_hand(uint64_t system_call)
@@ -215,8 +216,9 @@ static bool signal_comes(const struct tracee *t)
 static bool was_cut_short(const struct tracee *t)
 {
 	uint8_t instruction[2];
-	return (int64_t)t->regs.rax == -EINTR && (int64_t)t->regs.orig_rax >= 0 && tracee_restarts_by_hand(t->regs.orig_rax) &&
-	       process_read(t->process, t->regs.rip - 2, instruction, 2) && memcmp(instruction, "\x0f\x05", 2) == 0;
+	return (int64_t)t->regs.rax == -EINTR && (int64_t)t->regs.orig_rax >= 0 &&
+	       tracee_restarts_by_hand(t->regs.orig_rax) && process_read(t->process, t->regs.rip - 2, instruction, 2) &&
+	       memcmp(instruction, "\x0f\x05", 2) == 0;
 }
 
 static void put_back(struct tracee *t)
@@ -224,7 +226,7 @@ static void put_back(struct tracee *t)
 	struct user_regs_struct again = t->regs;
 	uint64_t mask;
 	if (!t->signal && was_cut_short(t)) {
-		/* While such a call waits, the kernel has its mask in force, and our writing it puts the thread's own back. */
+		/* While such a call waits, its mask is in force; writing puts the thread's own back. */
 		if (tracee_request(t, PTRACE_GETSIGMASK, sizeof mask, (uintptr_t)&mask) == 0)
 			tracee_request(t, PTRACE_SETSIGMASK, sizeof mask, (uintptr_t)&mask);
 		if (!signal_comes(t)) {

@@ -1,6 +1,7 @@
 /*
- * One thread of another process under ptrace: seized (never PTRACE_ATTACH, which sends it a SIGSTOP), stopped, read, and let go so
- * that it notices nothing: signals that came meanwhile are passed on, an interrupted system call goes on.
+ * One thread of another process under ptrace: seized (never PTRACE_ATTACH, which sends it a SIGSTOP), stopped, read,
+ * and let go so that it notices nothing: signals that came meanwhile are passed on, an interrupted system call goes
+ * on.
  */
 #ifndef ATTACH_TRACEE_H
 #define ATTACH_TRACEE_H
@@ -45,8 +46,8 @@ bool tracee_stop(struct tracee *t, double limit_ms);
 bool tracee_read_registers(struct tracee *t);
 bool tracee_continue(struct tracee *t, int signal);
 /*
- * With the registers of regs, and not traced any more. A system call that was interrupted goes on; some the kernel does not start
- * again by itself, see tracee.c. Does nothing to one that is gone or was let go.
+ * With the registers of regs, and not traced any more. A system call that was interrupted goes on; some the kernel
+ * does not start again by itself, see tracee.c. Does nothing to one that is gone or was let go.
  */
 void tracee_let_go(struct tracee *t);
 /* The same, but it stays traced. */

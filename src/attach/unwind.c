@@ -1,8 +1,8 @@
 /*
- * Bare words are looked at first (stack.c); this is asked only when some of them point into the allocator and may be leftovers.
- * elfutils' libdwfl unwinds; where a file has no table for a place, it guesses by the frame pointer, and guesses don't count here.
- * All memory that it reads is written down: a thread needs to stand only for a moment to learn its registers, and later for another
- * to see that the words are still the same.
+ * Bare words are looked at first (stack.c); this is asked only when some of them point into the allocator and may be
+ * leftovers. elfutils' libdwfl unwinds; where a file has no table for a place, it guesses by the frame pointer, and
+ * guesses don't count here. All memory that it reads is written down: a thread needs to stand only for a moment to
+ * learn its registers, and later for another to see that the words are still the same.
  */
 #include "attach/unwind.h"
 
@@ -36,8 +36,8 @@ struct unwinder {
 
 /* --- what libdwfl asks for --- */
 
-static int no_debug_file(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base, const char *file, const char *link,
-                         GElf_Word crc, char **ret)
+static int no_debug_file(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base, const char *file,
+                         const char *link, GElf_Word crc, char **ret)
 {
 	(void)m, (void)user, (void)name, (void)base, (void)file, (void)link, (void)crc, (void)ret;
 	return -1;
@@ -80,8 +80,8 @@ static bool set_registers(Dwfl_Thread *thread, void *context)
 {
 	const struct user_regs_struct *r = &((const struct unwinder *)context)->thread.regs;
 	const Dwarf_Word values[REGISTERS] = {
-		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14,
-		r->r15, r->rip,
+		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
+		r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip,
 	};
 	return dwfl_thread_state_registers(thread, 0, REGISTERS, values);
 }
@@ -130,7 +130,8 @@ struct unwinder *unwinder_new(const struct process *p)
 			inode = r->inode;
 	}
 	u->thread.thread = p->pid;
-	if (u->dwfl && dwfl_report_end(u->dwfl, NULL, NULL) == 0 && dwfl_attach_state(u->dwfl, NULL, p->pid, &thread_callbacks, u))
+	if (u->dwfl && dwfl_report_end(u->dwfl, NULL, NULL) == 0 &&
+	    dwfl_attach_state(u->dwfl, NULL, p->pid, &thread_callbacks, u))
 		return u;
 	unwinder_free(u);
 	return NULL;
@@ -188,8 +189,8 @@ bool unwinder_is_clear(struct unwinder *u, const struct tracee *t, const struct 
 bool unwinder_still_holds(const struct unwinder *u, const struct tracee *t)
 {
 	const struct user_regs_struct *a = &u->thread.regs, *b = &t->regs;
-	if (u->thread.thread != t->thread || a->rip != b->rip || a->rsp != b->rsp || a->rbp != b->rbp || a->rbx != b->rbx ||
-	    a->r12 != b->r12 || a->r13 != b->r13 || a->r14 != b->r14 || a->r15 != b->r15)
+	if (u->thread.thread != t->thread || a->rip != b->rip || a->rsp != b->rsp || a->rbp != b->rbp ||
+	    a->rbx != b->rbx || a->r12 != b->r12 || a->r13 != b->r13 || a->r14 != b->r14 || a->r15 != b->r15)
 		return false;
 	for (size_t i = 0; i < u->n_words; i++) {
 		uint64_t now;

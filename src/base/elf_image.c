@@ -1,7 +1,7 @@
 /*
  * Every place in the file is asked for as (offset, length) and given out only when the file has it whole; records are
- * copied out, since nothing says that they are aligned. Names are pointers into the file: a string table counts only up to its
- * last NUL, so every name in it ends.
+ * copied out, since nothing says that they are aligned. Names are pointers into the file: a string table counts only
+ * up to its last NUL, so every name in it ends.
  */
 #include "base/elf_image.h"
 
@@ -89,7 +89,8 @@ int elf_image_memory(struct elf_image *ret, const void *bytes, size_t n, const c
 		e.n_sections = 0, e.sections_at = 0;
 	take_extended(&e, &names_section);
 	if (!place(&e, e.segments_at, (uint64_t)e.n_segments * e.segment_bytes))
-		return error_set(err, E_FORMAT, "%.200s: damaged ELF file: it ends before its program headers do", name);
+		return error_set(err, E_FORMAT, "%.200s: damaged ELF file: it ends before its program headers do",
+		                 name);
 	/* Section headers lie at the end and aren't needed to run: a file that has lost them still has the rest. */
 	if (!place(&e, e.sections_at, (uint64_t)e.n_sections * e.section_bytes))
 		e.n_sections = 0, e.sections_at = 0;
@@ -152,8 +153,8 @@ void elf_image_close(struct elf_image *e)
 
 bool elf_segment(const struct elf_image *e, uint32_t i, struct elf_segment *ret)
 {
-	const uint8_t *at = i < e->n_segments ? place(e, e->segments_at + (uint64_t)i * e->segment_bytes, e->segment_bytes)
-	                                      : NULL;
+	const uint8_t *at =
+		i < e->n_segments ? place(e, e->segments_at + (uint64_t)i * e->segment_bytes, e->segment_bytes) : NULL;
 	if (!at)
 		return false;
 	if (e->is64)
@@ -174,8 +175,8 @@ bool elf_segment(const struct elf_image *e, uint32_t i, struct elf_segment *ret)
 
 static bool nameless_section(const struct elf_image *e, uint32_t i, struct elf_section *ret, uint32_t *ret_name)
 {
-	const uint8_t *at = i < e->n_sections ? place(e, e->sections_at + (uint64_t)i * e->section_bytes, e->section_bytes)
-	                                      : NULL;
+	const uint8_t *at =
+		i < e->n_sections ? place(e, e->sections_at + (uint64_t)i * e->section_bytes, e->section_bytes) : NULL;
 	if (!at)
 		return false;
 	if (e->is64)
@@ -410,7 +411,8 @@ bool elf_find_symbol(const struct elf_image *e, const char *name, struct elf_sym
 		if (!elf_symbols_begin(&s, e, pass == 0))
 			continue;
 		while (elf_symbols_next(&s, &y))
-			if (y.section != SHN_UNDEF && y.type != STT_FILE && y.type != STT_SECTION && strcmp(y.name, name) == 0) {
+			if (y.section != SHN_UNDEF && y.type != STT_FILE && y.type != STT_SECTION &&
+			    strcmp(y.name, name) == 0) {
 				*ret = y;
 				return true;
 			}
@@ -423,7 +425,9 @@ bool elf_find_symbol(const struct elf_image *e, const char *name, struct elf_sym
 #define BUILD_ID_MAX 64
 #define NOTES_MAX 100
 
-/* Notes: three words (length of the name, of the content, type), name and content, each padded to 4 bytes (8 in few). */
+/*
+ * Notes: three words (length of the name, of the content, type), name and content, each padded to 4 bytes (8 in few).
+ */
 static size_t build_id_in(const uint8_t *at, uint64_t n, unsigned align, const uint8_t **ret_bytes)
 {
 	while (n >= 12) {

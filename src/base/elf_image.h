@@ -1,7 +1,7 @@
 /*
- * An ELF file's tables, read where they lie: the file is mapped, nothing is copied and nothing is allocated, and every offset
- * is checked before it is followed: files of strangers are read here. Both classes, this machine's byte order. Who truncates a
- * mapped file kills its reader with SIGBUS.
+ * An ELF file's tables, read where they lie: the file is mapped, nothing is copied and nothing is allocated, and every
+ * offset is checked before it is followed: files of strangers are read here. Both classes, this machine's byte order.
+ * Who truncates a mapped file kills its reader with SIGBUS.
  */
 #ifndef BASE_ELF_IMAGE_H
 #define BASE_ELF_IMAGE_H

@@ -45,11 +45,13 @@ static int read_arguments(struct job *j, char **operands, size_t n, struct error
 		j->action++;
 	if (j->action == ACTIONS) {
 		const char *near = nearest_word(operands[1], action_names, ACTIONS);
-		return error_set(err, E_USAGE, "attach knows status, activate, deactivate, reset and dump, not '%.60s'%s%s%s", operands[1],
-		                 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+		return error_set(err, E_USAGE,
+		                 "attach knows status, activate, deactivate, reset and dump, not '%.60s'%s%s%s",
+		                 operands[1], near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
 	if (s->rate && j->action != RESET)
-		return error_set(err, E_USAGE, "--rate belongs to reset: jemalloc changes its rate only when it forgets its samples");
+		return error_set(err, E_USAGE,
+		                 "--rate belongs to reset: jemalloc changes its rate only when it forgets its samples");
 	if (s->rate & (s->rate - 1))
 		return error_set(err, E_USAGE, "--rate %llu: jemalloc takes only powers of two, like 262144 or 1m",
 		                 (unsigned long long)s->rate);
@@ -87,7 +89,8 @@ static void say_profiling(const struct job *j, const struct attach_status *s, st
 	if (!s->profiling_built_in)
 		buf_adds(out, "not built in (a jemalloc built with --enable-prof has it)");
 	else if (!s->profiling_enabled)
-		buf_printf(out, "off since the start (start it with %s=prof:true,prof_active:false)", jemalloc_of(j)->conf_variable);
+		buf_printf(out, "off since the start (start it with %s=prof:true,prof_active:false)",
+		           jemalloc_of(j)->conf_variable);
 	else
 		buf_printf(out, "on, %s", s->active ? "active" : "not active");
 }
@@ -150,8 +153,8 @@ static void status_json(const struct job *j, const struct attach_status *s, stru
 		buf_printf(out, "\"rate\": %llu}, ", 1ull << (s->lg_sample & 63));
 	else
 		buf_adds(out, "\"rate\": null}, ");
-	buf_printf(out, "\"thread\": %d, \"stopped_ms\": %.3f, \"at_breakpoint\": %s}\n", (int)j->times.thread, j->times.stopped_ms,
-	           truth(j->times.at_breakpoint));
+	buf_printf(out, "\"thread\": %d, \"stopped_ms\": %.3f, \"at_breakpoint\": %s}\n", (int)j->times.thread,
+	           j->times.stopped_ms, truth(j->times.at_breakpoint));
 }
 
 /* --- actions --- */
@@ -204,7 +207,8 @@ static int copy_to(struct output *o, int fd, uint64_t *ret_bytes, struct error *
 	if (failed)
 		return failed;
 	*ret_bytes = 0;
-	while (!(failed = stream_read(&in, block, sizeof block, &n, err)) && n && !(failed = output_write(o, block, n, err)))
+	while (!(failed = stream_read(&in, block, sizeof block, &n, err)) && n &&
+	       !(failed = output_write(o, block, n, err)))
 		*ret_bytes += n;
 	stream_close(&in);
 	return failed;
@@ -242,7 +246,9 @@ static int dump(struct job *j, struct error *err)
 {
 	int fd;
 	if (goes_to_terminal(j->s))
-		return error_set(err, E_USAGE, "a dump is nothing for a terminal: give a file with -o, or look at it with heapgauge top pid:%d",
+		return error_set(err, E_USAGE,
+		                 "a dump is nothing for a terminal: give a file with -o, or look at it with "
+		                 "heapgauge top pid:%d",
 		                 (int)j->pid);
 	int failed = attach_dump(j->attach, &fd, &j->times, err);
 	if (failed)
@@ -285,7 +291,8 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 }
 
 static const struct option_spec own_options[] = {
-	{ "rate", 0, false, OPTION_SIZE, "BYTES", "with reset: one sample for every BYTES allocated from now on, a power of two",
+	{ "rate", 0, false, OPTION_SIZE, "BYTES",
+	  "with reset: one sample for every BYTES allocated from now on, a power of two",
 	  offsetof(struct attach_settings, rate) },
 	{ "wait", 0, false, OPTION_NUMBER, "MS", "for a place where a thread can be called from (default 2000)",
 	  offsetof(struct attach_settings, wait_ms) },

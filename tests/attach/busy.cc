@@ -1,6 +1,6 @@
 /*
- * busy MODE [THREADS]: a program that gives attach a hard time. It says "ready PID", runs until its standard input ends, then checks
- * its own memory and says "MODE rounds=N bad=N". Linked with jemalloc, or with one inside.
+ * busy MODE [THREADS]: a program that gives attach a hard time. It says "ready PID", runs until its standard input
+ * ends, then checks its own memory and says "MODE rounds=N bad=N". Linked with jemalloc, or with one inside.
  *
  *   churn    all threads allocate and free all the time, C and C++
  *   spin     all threads count, none allocates or waits

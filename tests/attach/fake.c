@@ -1,6 +1,6 @@
 /*
- * A program with something like a jemalloc that was built without profiling inside: attach knows it by the same strings and the same
- * function. Never a real allocator.
+ * A program with something like a jemalloc that was built without profiling inside: attach knows it by the same
+ * strings and the same function. Never a real allocator.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * signals MODE: a program that lives on signals and notices when one is lost, comes twice, or ends a wait without having come. It says
- * "ready PID", runs until its standard input ends, then "MODE …" with its counts; status 1 when they don't agree. Linked with jemalloc.
+ * signals MODE: a program that lives on signals and notices when one is lost, comes twice, or ends a wait without
+ * having come. It says "ready PID", runs until its standard input ends, then "MODE …" with its counts; status 1 when
+ * they don't agree. Linked with jemalloc.
  *
  *   queue    a child sends numbered signals; each must come, in order, while main waits in nanosleep and a profiling timer runs
  *   wake     main waits in epoll_pwait, which lets in one signal; only its EINTR tells that there is work, and who sent it waits for
@@ -103,7 +104,8 @@ static int queue(void)
 	}
 	if (read(ends[0], &sent, sizeof sent) != sizeof sent || sent != n_queued || n_missing)
 		bad++;
-	printf("queue sent=%d came=%d out_of_order=%d timer=%d bad=%lu\n", sent, (int)n_queued, (int)n_missing, (int)n_timer, bad);
+	printf("queue sent=%d came=%d out_of_order=%d timer=%d bad=%lu\n", sent, (int)n_queued, (int)n_missing,
+	       (int)n_timer, bad);
 	return bad || !n_timer;
 }
 

@@ -126,7 +126,8 @@ static void endpoints_are_read_from_descriptors(void **state)
 	char url[64] = "untouched";
 	(void)state;
 	assert_false(process_endpoint(getpid(), url, sizeof url));
-	int other = memfd_create("heapgauge-dump", MFD_CLOEXEC), fd = memfd_create("heapgauge:unix:/run/a b", MFD_CLOEXEC);
+	int other = memfd_create("heapgauge-dump", MFD_CLOEXEC),
+	    fd = memfd_create("heapgauge:unix:/run/a b", MFD_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_true(process_endpoint(getpid(), url, sizeof url));
 	assert_string_equal(url, "unix:/run/a b");

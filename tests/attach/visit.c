@@ -1,6 +1,7 @@
 /*
- * visit PID WAY N: N visits to a process, over src/attach, and one line about them. WAY is some of: s (status, the default), d (dump: each is read and
- * must be whole), t (active off and on again), b (only at breakpoints), w (only in system calls that wait), o (a new look at the process each time).
+ * visit PID WAY N: N visits to a process, over src/attach, and one line about them. WAY is some of: s (status, the
+ * default), d (dump: each is read and must be whole), t (active off and on again), b (only at breakpoints), w (only in
+ * system calls that wait), o (a new look at the process each time).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static bool is_whole(int fd)
 	off_t n = lseek(fd, 0, SEEK_END);
 	off_t from = n > (off_t)sizeof tail ? n - (off_t)sizeof tail : 0;
 	ssize_t got = pread(fd, tail, sizeof tail, from);
-	return n > 100 && pread(fd, head, 8, 0) == 8 && memcmp(head, "heap_v2/", 8) == 0 && got > 0 && tail[got - 1] == '\n' &&
-	       memmem(tail, (size_t)got, "[stack]", 7);
+	return n > 100 && pread(fd, head, 8, 0) == 8 && memcmp(head, "heap_v2/", 8) == 0 && got > 0 &&
+	       tail[got - 1] == '\n' && memmem(tail, (size_t)got, "[stack]", 7);
 }
 
 static int visit(struct attach *a, const char *way, struct attach_times *times, struct error *err)
@@ -54,7 +55,8 @@ int main(int argc, char **argv)
 	const char *way = argv[2];
 	size_t n = strtoul(argv[3], NULL, 10), failures = 0, at_breakpoint = 0, tried = 0;
 	double *stops = calloc(n, sizeof *stops), *dumps = calloc(n, sizeof *dumps);
-	struct attach_options o = { .breakpoint_only = strchr(way, 'b') != NULL, .blocked_only = strchr(way, 'w') != NULL };
+	struct attach_options o = { .breakpoint_only = strchr(way, 'b') != NULL,
+	                            .blocked_only = strchr(way, 'w') != NULL };
 	const char *wait = getenv("VISIT_WAIT_MS"), *limit = getenv("VISIT_LIMIT_MS");
 	o.wait_ms = wait ? (unsigned)strtoul(wait, NULL, 10) : 10000;
 	o.limit_ms = limit ? (unsigned)strtoul(limit, NULL, 10) : 0;
@@ -82,8 +84,9 @@ int main(int argc, char **argv)
 	attach_close(a);
 	qsort(stops, n, sizeof *stops, compare);
 	qsort(dumps, n, sizeof *dumps, compare);
-	printf("visits=%zu failed=%zu at_breakpoint=%zu tried=%zu stopped: median %.3f p99 %.3f max %.3f ms; in prof.dump: median %.3f "
-	       "ms\n", n, failures, at_breakpoint, tried, stops[n / 2], stops[n * 99 / 100], stops[n - 1], dumps[n / 2]);
+	printf("visits=%zu failed=%zu at_breakpoint=%zu tried=%zu stopped: median %.3f p99 %.3f max %.3f ms; in "
+	       "prof.dump: median %.3f ms\n",
+	       n, failures, at_breakpoint, tried, stops[n / 2], stops[n * 99 / 100], stops[n - 1], dumps[n / 2]);
 	free(stops);
 	free(dumps);
 	return failures != 0;

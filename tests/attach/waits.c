@@ -1,7 +1,7 @@
 /*
  * waits MODE: the main thread waits in one system call again and again, and counts what a program must never see of
- * being attached to: EINTR without a signal, and waits that end too early. It ends when its standard input does, and says
- * "MODE waits=N eintr=N early=N"; status 1 when the latter are not 0. Linked with jemalloc.
+ * being attached to: EINTR without a signal, and waits that end too early. It ends when its standard input does, and
+ * says "MODE waits=N eintr=N early=N"; status 1 when the latter are not 0. Linked with jemalloc.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -171,9 +171,19 @@ static const struct {
 	const char *name;
 	void (*wait)(void);
 } modes[] = {
-	{ "read", in_read }, { "poll", in_poll }, { "poll_limit", in_poll_limit }, { "select", in_select }, { "epoll", in_epoll },
-	{ "epoll_limit", in_epoll_limit }, { "nanosleep", in_nanosleep }, { "futex", in_futex }, { "accept", in_accept },
-	{ "recv_limit", in_recv_limit }, { "sigtimedwait", in_sigtimedwait }, { "semop", in_semop }, { "msgrcv", in_msgrcv },
+	{ "read", in_read },
+	{ "poll", in_poll },
+	{ "poll_limit", in_poll_limit },
+	{ "select", in_select },
+	{ "epoll", in_epoll },
+	{ "epoll_limit", in_epoll_limit },
+	{ "nanosleep", in_nanosleep },
+	{ "futex", in_futex },
+	{ "accept", in_accept },
+	{ "recv_limit", in_recv_limit },
+	{ "sigtimedwait", in_sigtimedwait },
+	{ "semop", in_semop },
+	{ "msgrcv", in_msgrcv },
 };
 
 /* Waits for the end of standard input, and then ends whatever the main thread waits in. */
@@ -211,8 +221,8 @@ static void prepare(void)
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	queue = msgget(IPC_PRIVATE, 0600);
 	semaphore = semget(IPC_PRIVATE, 1, 0600);
-	if (pipe(wake) < 0 || bind(listener, (struct sockaddr *)&any, sizeof any) < 0 || listen(listener, 1) < 0 || queue < 0 ||
-	    semaphore < 0)
+	if (pipe(wake) < 0 || bind(listener, (struct sockaddr *)&any, sizeof any) < 0 || listen(listener, 1) < 0 ||
+	    queue < 0 || semaphore < 0)
 		abort();
 }
 
