@@ -20,6 +20,12 @@ scratch = tempfile.mkdtemp()
 ACTIVE, IDLE = "prof:true,lg_prof_sample:12", "prof:true,prof_active:false,lg_prof_sample:12"
 
 
+def go_environment():
+    """A home of its own, but the pprof that Go has built before: it takes minutes to build, and would be built each time."""
+    cache = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True).stdout.strip()
+    return dict(os.environ, HOME=scratch, GOCACHE=cache, PPROF_TMPDIR=scratch, GOFLAGS="-mod=mod", PPROF_BINARY_PATH="/nonexistent")
+
+
 def profiles():
     with Host(host, ACTIVE) as h:
         url = h.start("127.0.0.1:0", "symbolizer=" + heapgauge)
@@ -182,10 +188,7 @@ def tools():
         else:
             skip("jeprof fetches and prints names", "no jeprof")
         if shutil.which("go"):
-            # Go builds its pprof when it is first asked for, and keeps it in its cache: minutes, if that began empty each time.
-            cache = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True).stdout.strip()
-            env = dict(os.environ, HOME=scratch, GOCACHE=cache, PPROF_TMPDIR=scratch, GOFLAGS="-mod=mod",
-                       PPROF_BINARY_PATH="/nonexistent")
+            env = go_environment()
             for query in ("", "?seconds=2"):
                 for how in ("local", "remote"):
                     if query and how == "local":
@@ -235,7 +238,7 @@ def access():
         # Who takes nothing but an address gives the token in it.
         if shutil.which("go"):
             p = subprocess.run(["go", "tool", "pprof", "-symbolize=none", "-raw", url.replace("//", "//any:0123456789abcdef0123@") + "/debug/pprof/heap"],
-                               capture_output=True, text=True, cwd=scratch, env=dict(os.environ, HOME=scratch, PPROF_TMPDIR=scratch))
+                               capture_output=True, text=True, cwd=scratch, env=go_environment())
             check(p.returncode == 0 and "inuse_space/bytes" in p.stdout, "go tool pprof gives a token", p.stdout[:500] + p.stderr)
         else:
             skip("go tool pprof gives a token", "no go")
