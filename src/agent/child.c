@@ -121,12 +121,12 @@ static bool place_descriptors(const struct start *s)
 /* Handlers are gone with the exec anyway; ignored ones would stay ignored. */
 static void default_signals(void)
 {
-	struct sigaction normal = { .sa_handler = SIG_DFL };
-	sigset_t none;
-	sigemptyset(&none);
+	/* As the kernel has it: the C library keeps two signals for itself and lets nobody touch them, but a host may have got them ignored. */
+	struct { uintptr_t handler, flags, restorer; uint64_t mask; } normal = { 0 };
+	uint64_t none = 0;
 	for (int i = 1; i <= SIGNALS; i++)
-		(void)sigaction(i, &normal, NULL);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+		(void)syscall(SYS_rt_sigaction, i, &normal, NULL, sizeof none);
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof none);
 }
 
 /* When memory runs out, it is to be this one. The kernel keeps the value from who shares our memory while that waits in vfork. */
