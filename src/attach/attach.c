@@ -79,6 +79,8 @@ int attach_open(struct attach **ret, pid_t pid, const struct attach_options *o, 
 		failed = permission_check(a->process.pid, err);
 	if (!failed)
 		failed = code_find(&a->code, &a->process, err);
+	if (a->options.no_restorer && a->code.pop)
+		a->code.n_restorers = 0;
 	if (!failed)
 		*ret = a;
 	else

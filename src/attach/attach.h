@@ -10,7 +10,7 @@
 struct attach_options {
 	unsigned wait_ms;                   /* for a safe point; 0: 2000 */
 	unsigned limit_ms;                  /* for one call's answer; 0: 5 s, a dump 120 s */
-	bool breakpoint_only, blocked_only; /* for tests */
+	bool breakpoint_only, blocked_only, no_restorer;    /* for tests */
 };
 
 struct attach_times {

@@ -4,14 +4,16 @@
  * of the call:
  *
  *   [ exchange ][ restorer | registers, signal mask ] ... [ x87 and SSE state ] ... [ arguments ] ... 128 bytes [ its stack
- *     rsp ^       ^ frame
+ *     ^ slot     ^ frame
  *
- * The function returns to "xchg %eax, %edi; ret", which keeps its answer and goes on to the code that signal handlers
- * return to. That asks the kernel to restore everything from the frame, and the thread is back where it was. We stop
- * it as it asks (PTRACE_SYSCALL), have the kernel do a harmless futex call instead, and put everything back ourselves:
- * only a debugger can leave a system call interrupted in a way that the kernel continues (a sleep then ends at its
- * time). But should heapgauge be killed in the middle of the call, or give up waiting, the thread goes home on its
- * own.
+ * The function returns to "xchg %eax, %edi; ret" (or another register), which keeps its answer and goes on to the code
+ * that signal handlers return to. That asks the kernel to restore everything from the frame, and the thread is back
+ * where it was. We stop it as it asks (PTRACE_SYSCALL), have the kernel do a harmless futex call instead, and put
+ * everything back ourselves: only a debugger can leave a system call interrupted in a way that the kernel continues (a
+ * sleep then ends at its time). But should heapgauge be killed in the middle of the call, or give up waiting, the
+ * thread goes home on its own.
+ *
+ * A static program may have no such code. Then "pop %rax; ret", a 15 and "syscall" stand between exchange and frame.
  *
  * Signals are blocked during the call, all but those of crashes.
  */
@@ -100,7 +102,7 @@ static bool write_frame(struct caller *c, uint64_t float_at)
 {
 	struct frame f;
 	memset(&f, 0, sizeof f);
-	f.restorer = c->code->restorers[0];
+	f.restorer = c->code->n_restorers ? c->code->restorers[0] : c->code->system_call;
 	f.context.uc_flags = FLAGS_WITH_SS;
 	f.context.uc_stack.ss_flags = NO_STACK_MODE;
 	fill_registers(c, f.context.uc_mcontext.gregs);
@@ -128,6 +130,7 @@ int caller_begin(struct caller *c, struct tracee *thread, const struct code *cod
 	c->room = (c->regs.rsp - RED_ZONE - CALL_ROOM) & ~63ull;
 	uint64_t float_at = c->room - FX_BYTES;
 	c->frame = (float_at - sizeof(struct frame)) & ~15ull;
+	c->slot = c->frame - (c->code->n_restorers ? 8 : 24);
 	if (!write_frame(c, float_at))
 		return error_set(err, E_IO, "process %d: cannot write to a thread's stack: %s", (int)thread->process,
 		                 strerror(errno));
@@ -155,12 +158,30 @@ void caller_end(struct caller *c)
 
 /* --- the call --- */
 
+/* Back to where it asks for sigreturn, should nobody stop it. */
+static void ask_again(const struct caller *c, struct user_regs_struct *r)
+{
+	r->rip = c->code->n_restorers ? c->code->restorers[0] : c->code->pop;
+	r->rsp = c->code->n_restorers ? c->frame + 8 : c->slot + 16;
+}
+
+static int answer_of(const struct caller *c, const struct user_regs_struct *r)
+{
+	switch (c->code->exchanged) {
+	case 2: return (int)r->rdx;
+	case 3: return (int)r->rbx;
+	case 5: return (int)r->rbp;
+	case 6: return (int)r->rsi;
+	default: return (int)r->rdi;
+	}
+}
+
 /* It asks for sigreturn: the call is over. It is made to stop on its way out of a call that does nothing. */
 static int take_answer(struct caller *c, const struct user_regs_struct *at, int *ret, struct error *err)
 {
 	struct user_regs_struct r = *at;
 	int signal = 0;
-	r.rip = c->code->restorers[0];  /* again, should nobody stop it */
+	ask_again(c, &r);
 	r.orig_rax = SYS_futex;
 	r.rdi = c->room;
 	r.rsi = FUTEX_WAKE_PRIVATE_OP;
@@ -171,7 +192,7 @@ static int take_answer(struct caller *c, const struct user_regs_struct *at, int 
 	for (;;) {
 		enum tracee_event e = tracee_wait(c->thread, now_ms() + STEP_MS, &signal);
 		if (e == TRACEE_INTERRUPTED || e == TRACEE_GROUP_STOP) {
-			*ret = (int)at->rdi;
+			*ret = answer_of(c, at);
 			return 0;
 		}
 		if (e != TRACEE_SIGNAL || !tracee_continue(c->thread, 0))
@@ -242,13 +263,13 @@ static int run(struct caller *c, double limit_ms, int *ret, struct error *err)
 
 static int start(struct caller *c, struct user_regs_struct *r, double limit_ms, int *ret, struct error *err)
 {
-	uint64_t slot = c->frame - 8;
+	const uint64_t way[3] = { c->code->exchange, c->code->pop, SYS_rt_sigreturn };
 	if (c->given_up)
 		return error_set(err, E_UNSUPPORTED, "process %d: jemalloc has not answered", (int)c->thread->process);
-	r->rsp = slot;
+	r->rsp = c->slot;
 	r->orig_rax = (unsigned long long)-1;
 	r->eflags &= ~(FLAG_DIRECTION | FLAG_TRAP);
-	if (!process_write(c->thread->process, slot, &c->code->exchange, 8) ||
+	if (!process_write(c->thread->process, c->slot, way, c->frame - c->slot) ||
 	    tracee_request(c->thread, PTRACE_SETREGS, 0, (uintptr_t)r) < 0)
 		return ended(c, err);
 	/* Only now, when its way back is laid, which leads to the old mask. */

@@ -21,6 +21,7 @@ struct caller {
 	int errno_was;
 	uint64_t room;                      /* address of CALL_ROOM bytes */
 	uint64_t frame;                     /* what sigreturn would restore from */
+	uint64_t slot;                      /* the return address of a call, below it */
 	int held_back;                      /* a SIGSTOP that came meanwhile */
 	bool given_up;                      /* a call did not return in time: it goes back by itself */
 	uint8_t xstate[CALL_XSTATE_BYTES];  /* floating point and vectors, as they were */

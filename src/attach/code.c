@@ -237,6 +237,24 @@ static void find_restorers(struct code *c, const uint8_t *at, size_t n, uint64_t
 	}
 }
 
+static void find_once(uint64_t *ret, const uint8_t *at, size_t n, uint64_t address, const char *bytes, size_t length)
+{
+	const uint8_t *hit = *ret ? NULL : memmem(at, n, bytes, length);
+	if (hit)
+		*ret = address + (uint64_t)(hit - at);
+}
+
+/* Any register that a system call leaves alone; not the stack pointer. */
+static void find_exchange(struct code *c, const uint8_t *at, size_t n, uint64_t address)
+{
+	static const uint8_t others[] = { 7, 6, 5, 3, 2 };
+	for (size_t i = 0; i < sizeof others && !c->exchange; i++) {
+		const char bytes[] = { (char)(0x90 + others[i]), (char)0xc3 };
+		find_once(&c->exchange, at, n, address, bytes, sizeof bytes);
+		c->exchanged = others[i];
+	}
+}
+
 static void find_instructions(struct code *c, const struct elf_image *e, uint64_t bias)
 {
 	struct elf_segment s;
@@ -244,13 +262,11 @@ static void find_instructions(struct code *c, const struct elf_image *e, uint64_
 		if (s.type != PT_LOAD || !(s.flags & PF_X) || s.offset > e->n || s.file_bytes > e->n - s.offset)
 			continue;
 		const uint8_t *at = e->bytes + s.offset;
-		const uint8_t *exchange = memmem(at, s.file_bytes, "\x97\xc3", 2),
-		              *call = memmem(at, s.file_bytes, "\x0f\x05\xc3", 3);
-		if (exchange && !c->exchange)
-			c->exchange = s.address + bias + (uint64_t)(exchange - at);
-		if (call && !c->system_call)
-			c->system_call = s.address + bias + (uint64_t)(call - at);
-		find_restorers(c, at, s.file_bytes, s.address + bias);
+		uint64_t address = s.address + bias;
+		find_exchange(c, at, s.file_bytes, address);
+		find_once(&c->system_call, at, s.file_bytes, address, "\x0f\x05\xc3", 3);
+		find_once(&c->pop, at, s.file_bytes, address, "\x58\xc3", 2);
+		find_restorers(c, at, s.file_bytes, address);
 	}
 }
 
@@ -403,7 +419,7 @@ int code_find(struct code *c, const struct process *p, struct error *err)
 	if (!c->n_unsafe)
 		return error_set(err, E_UNSUPPORTED, "process %d: cannot tell where its allocator's code is",
 		                 (int)p->pid);
-	if (!c->exchange || !c->system_call || !c->n_restorers)
+	if (!c->exchange || !c->system_call || (!c->n_restorers && !c->pop))
 		return error_set(err, E_UNSUPPORTED, "process %d: its C library has no instructions to return to",
 		                 (int)p->pid);
 	return 0;

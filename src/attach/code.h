@@ -19,8 +19,10 @@ enum code_errno { ERRNO_UNKNOWN, ERRNO_AT_OFFSET, ERRNO_OFFSET_IN_MEMORY };
 struct code {
 	struct code_range *unsafe;          /* in order, apart */
 	size_t n_unsafe, unsafe_capacity;
-	uint64_t exchange;                  /* xchg %eax, %edi; ret */
+	uint64_t exchange;                  /* xchg %eax, another; ret */
+	unsigned exchanged;                 /* the other's number: 2 edx, 3 ebx, 5 ebp, 6 esi, 7 edi */
 	uint64_t system_call;               /* syscall; ret */
+	uint64_t pop;                       /* pop %rax; ret */
 	uint64_t restorers
 		[CODE_RESTORERS]; /* mov $15, %eax; syscall: where signal handlers return to, to ask for rt_sigreturn */
 	size_t n_restorers;

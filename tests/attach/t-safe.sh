@@ -31,12 +31,26 @@ for program in "$BUSY" ${BUSY_STATIC:+"$BUSY_STATIC" "$BUSY_STRIPPED" "$BUSY_PRE
 	visits "$name: at the allocator's entries" b "$visits"
 	visits "$name: dumps" d 20
 	visits "$name: dumps at the entries" bd 20
+	visits "$name: dumps, home without the C library's help" dp 20
 	visits "$name: off and on, a new look each time" to 20
 	stop
 	ok $? "$name: its memory is as it left it"
 	diagnose output
 done
 [ -n "${BUSY_STATIC-}" ] || skip "jemalloc inside a program" "libjemalloc_pic.a is not installed"
+
+# A program without a loader; its jemalloc cannot unwind there, so it is only asked.
+if [ -n "${BUSY_ALONE-}" ]; then
+	conf= start "$BUSY_ALONE" churn 3
+	visits "a static program" s 20
+	visits "a static program, at the allocator's entries" b 20
+	visits "a static program, home without the C library's help" p 20
+	stop
+	ok $? "its memory is as it left it"
+	diagnose output
+else
+	skip "a static program" "none can be linked here"
+fi
 
 start "$BUSY" forks 3
 visits "a thread forks all the time" s "$visits"

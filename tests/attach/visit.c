@@ -1,7 +1,7 @@
 /*
  * visit PID WAY N: N visits to a process, over src/attach, and one line about them. WAY is some of: s (status, the
  * default), d (dump: each is read and must be whole), t (active off and on again), b (only at breakpoints), w (only in
- * system calls that wait), o (a new look at the process each time).
+ * system calls that wait), p (home as in a program without signals), o (a new look at the process each time).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +57,7 @@ int main(int argc, char **argv)
 	double *stops = calloc(n, sizeof *stops), *dumps = calloc(n, sizeof *dumps);
 	struct attach_options o = { .breakpoint_only = strchr(way, 'b') != NULL,
 	                            .blocked_only = strchr(way, 'w') != NULL };
+	o.no_restorer = strchr(way, 'p') != NULL;
 	const char *wait = getenv("VISIT_WAIT_MS"), *limit = getenv("VISIT_LIMIT_MS");
 	o.wait_ms = wait ? (unsigned)strtoul(wait, NULL, 10) : 10000;
 	o.limit_ms = limit ? (unsigned)strtoul(limit, NULL, 10) : 0;
