@@ -1,24 +1,23 @@
 /*
- * jemalloc is recognized by strings no stripping removes: the name of an option of
- * its own, and the environment variable it reads (whose beginning is the prefix it was
- * built with: _RJEM_MALLOC_CONF in Rust programs). Which libraries a program will have
- * is asked of the loader itself, so rpaths, preloads and caches are all right.
+ * Which libraries a program will have is asked of the loader itself, so rpaths, preloads and caches are all right. Which of
+ * them is a jemalloc, and what it reads, is told by attach/jemalloc_file.h.
  */
 #include "cli/launch.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "attach/jemalloc_file.h"
 #include "base/buf.h"
+#include "base/elf_image.h"
 #include "profile/profile.h"
 
 #define SCRIPT_DEPTH 4
@@ -72,157 +71,34 @@ static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
 
 /* --- looking into a file --- */
 
-struct segments {
-	const char *bytes;
-	size_t size;
-	Elf *elf;
-};
+#define COMMIT_DIGITS 8
 
-static bool segments_open(struct segments *s, const char *path)
+/* "5.3.0-0-g54eaed1d", not all forty digits of the commit. */
+static void copy_version(struct jemalloc *j, const char *version)
 {
-	*s = (struct segments){ 0 };
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) == 0 && st.st_size > 64)
-		s->size = (size_t)st.st_size;
-	void *map = s->size ? mmap(NULL, s->size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-	close(fd);
-	if (map == MAP_FAILED)
-		return false;
-	s->bytes = map;
-	elf_version(EV_CURRENT);
-	s->elf = elf_memory(map, s->size);
-	if (s->elf && elf_kind(s->elf) == ELF_K_ELF)
-		return true;
-	elf_end(s->elf);
-	munmap(map, s->size);
-	return false;
-}
-
-static void segments_close(struct segments *s)
-{
-	elf_end(s->elf);
-	munmap((void *)s->bytes, s->size);
-}
-
-/* The i-th program header of a type, its bytes clipped to the file; false past the last. */
-static bool segment_bytes(const struct segments *s, uint32_t type, size_t i, const char **ret,
-                          size_t *ret_n)
-{
-	size_t n;
-	GElf_Phdr h;
-	if (elf_getphdrnum(s->elf, &n) < 0)
-		return false;
-	for (size_t k = 0; k < n; k++) {
-		if (!gelf_getphdr(s->elf, (int)k, &h) || h.p_type != type || i-- > 0)
-			continue;
-		if (h.p_offset > s->size)
-			return false;
-		*ret = s->bytes + h.p_offset;
-		*ret_n = h.p_filesz < s->size - h.p_offset ? h.p_filesz : s->size - h.p_offset;
-		return true;
-	}
-	return false;
-}
-
-static bool has_text(const struct segments *s, const char *text)
-{
-	const char *at;
-	size_t n;
-	for (size_t i = 0; segment_bytes(s, PT_LOAD, i, &at, &n); i++)
-		if (memmem(at, n, text, strlen(text)))
-			return true;
-	return false;
-}
-
-static void add_variable(struct jemalloc *j, const char *name, size_t length)
-{
-	if (j->n_variables == VARIABLES_MAX || length >= sizeof j->variables[0])
-		return;
-	for (size_t i = 0; i < j->n_variables; i++)
-		if (strlen(j->variables[i]) == length && memcmp(j->variables[i], name, length) == 0)
-			return;
-	memcpy(j->variables[j->n_variables++], name, length);
-}
-
-/* Strings "…MALLOC_CONF" made of capitals, digits and underscores only. */
-static void find_variables(const struct segments *s, struct jemalloc *j)
-{
-	static const char ending[] = "MALLOC_CONF";
-	const char *at, *hit;
-	size_t n;
-	for (size_t i = 0; segment_bytes(s, PT_LOAD, i, &at, &n); i++) {
-		const char *end = at + n, *from = at;
-		while ((hit = memmem(from, (size_t)(end - from), ending, sizeof ending))) {
-			const char *start = hit;
-			while (start > at && ((start[-1] >= 'A' && start[-1] <= 'Z') || start[-1] == '_' ||
-			                      (start[-1] >= '0' && start[-1] <= '9')))
-				start--;
-			from = hit + sizeof ending;
-			if (start > at && !start[-1])
-				add_variable(j, start, (size_t)(from - 1 - start));
-		}
-	}
-}
-
-static size_t span(const char *at, const char *end, const char *of)
-{
-	size_t n = 0;
-	while (at + n < end && at[n] && strchr(of, at[n]))
-		n++;
-	return n;
-}
-
-/* "5.3.0-0-g" and 40 digits of a commit, as a string of its own; the commit is cut to eight. */
-static void find_version(const struct segments *s, struct jemalloc *j)
-{
-	const char *at, *hit;
-	size_t n;
-	for (size_t i = 0; segment_bytes(s, PT_LOAD, i, &at, &n) && !j->version[0]; i++) {
-		const char *end = at + n, *from = at;
-		while ((hit = memmem(from, (size_t)(end - from), "-g", 2))) {
-			const char *start = hit;
-			from = hit + 2;
-			while (start > at && ((start[-1] >= '0' && start[-1] <= '9') || start[-1] == '.' || start[-1] == '-'))
-				start--;
-			if (start > at && !start[-1] && hit - start >= 7 && hit - start < 40 && span(start, hit, ".0123456789") >= 5 &&
-			    span(from, end, "0123456789abcdef") == 40 && from + 40 < end && !from[40]) {
-				snprintf(j->version, sizeof j->version, "%.*s", (int)(from + 8 - start), start);
-				return;
-			}
-		}
-	}
-}
-
-/* The option names are put together here, so that this program doesn't look like jemalloc itself. */
-static bool has_option(const struct segments *s, const char *first, const char *second)
-{
-	char name[64];
-	snprintf(name, sizeof name, "%s%s", first, second);
-	return has_text(s, name);
+	const char *commit = strstr(version, "-g");
+	size_t most = commit ? (size_t)(commit + 2 - version) + COMMIT_DIGITS : strlen(version);
+	snprintf(j->version, sizeof j->version, "%.*s", (int)most, version);
 }
 
 /* Is jemalloc in that file? Fills *ret when it is. */
 static bool look_for_jemalloc(const char *path, struct jemalloc *ret)
 {
-	struct segments s;
-	struct jemalloc j = { 0 };
-	if (!segments_open(&s, path))
+	struct elf_image image;
+	struct jemalloc_file file;
+	if (elf_image_open(&image, path, NULL))
 		return false;
-	if (has_option(&s, "dirty_", "decay_ms"))
-		find_variables(&s, &j);
-	if (j.n_variables) {
-		snprintf(j.path, sizeof j.path, "%s", path);
-		find_version(&s, &j);
-		/* prof_unbias is only read where profiling is built in; hpa came with it in 5.3. */
-		j.without_profiling = has_option(&s, "hpa_", "dirty_mult") && !has_option(&s, "prof_", "unbias");
-		j.thread_names = has_option(&s, "prof_sys_", "thread_name") && !j.without_profiling;
-		*ret = j;
-	}
-	segments_close(&s);
-	return j.n_variables > 0;
+	bool found = jemalloc_file_look(&image, &file) && file.n_variables > 0;
+	elf_image_close(&image);
+	if (!found)
+		return false;
+	struct jemalloc j = { .n_variables = file.n_variables, .without_profiling = file.without_profiling,
+		              .thread_names = file.thread_names };
+	snprintf(j.path, sizeof j.path, "%s", path);
+	copy_version(&j, file.version);
+	memcpy(j.variables, file.variables, sizeof j.variables);
+	*ret = j;
+	return true;
 }
 
 /* --- asking the loader --- */
@@ -336,19 +212,20 @@ static bool runs_privileged(const char *path)
 /* What the ELF file itself says: a loader, and whose. */
 static int read_program(struct program *p, struct error *err)
 {
-	struct segments s;
-	const char *loader;
-	size_t n;
-	if (!segments_open(&s, p->real))
+	struct elf_image image;
+	struct elf_segment segment;
+	if (elf_image_open(&image, p->real, NULL))
 		return error_set(err, E_UNSUPPORTED, "%.200s is neither a program for this system nor a script with a "
 		                 "'#!' line that can be read", p->real);
-	p->dynamic = segment_bytes(&s, PT_INTERP, 0, &loader, &n);
-	if (p->dynamic && n > 0 && memchr(loader, '\0', n)) {
-		const char *name = path_base(loader);
+	for (uint32_t i = 0; !p->dynamic && elf_segment(&image, i, &segment); i++)
+		p->dynamic = segment.type == PT_INTERP;
+	if (p->dynamic && segment.offset < image.n && segment.file_bytes <= image.n - segment.offset &&
+	    memchr(image.bytes + segment.offset, '\0', segment.file_bytes)) {
+		const char *name = path_base((const char *)image.bytes + segment.offset);
 		p->traceable = strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld64.so", 7) == 0 ||
 		               strncmp(name, "ld.so", 5) == 0;
 	}
-	segments_close(&s);
+	elf_image_close(&image);
 	return 0;
 }
 

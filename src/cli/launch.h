@@ -10,14 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "attach/jemalloc_file.h"
 #include "base/error.h"
-
-#define VARIABLES_MAX 4
 
 /* A program or library that was looked into for jemalloc's own strings. */
 struct jemalloc {
 	char path[PATH_MAX];             /* "" : none found */
-	char variables[VARIABLES_MAX][40];   /* "MALLOC_CONF", "_RJEM_MALLOC_CONF" … */
+	char variables[JEMALLOC_VARIABLES][48];   /* "MALLOC_CONF", "_RJEM_MALLOC_CONF" … */
 	size_t n_variables;
 	char version[64];                /* "5.3.0-0-g54eaed1d"; "": not found */
 	bool without_profiling;          /* looks like a build without --enable-prof */
