@@ -135,7 +135,7 @@ misused "process 0" "give the number of a process" heapgauge doctor 0
 # --- what is forbidden ---
 
 # The check for leaks is done by ptrace.
-export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS:-}
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
 "$FORBID" "$HEAPGAUGE" doctor "$sampled" >out 2>err
 is "ptrace forbidden by seccomp" "$?" 1
