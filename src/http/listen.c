@@ -40,9 +40,15 @@ struct address {
 bool http_own(struct http_owned *o, int fd)
 {
 	struct stat st;
-	*o = (struct http_owned){ .fd = fd };
-	if (fd < 0 || fstat(fd, &st) < 0)
+	*o = (struct http_owned){ .fd = -1 };
+	if (fd < 0)
 		return false;
+	/* Who can't be told again would never be closed. */
+	if (fstat(fd, &st) < 0) {
+		close(fd);
+		return false;
+	}
+	o->fd = fd;
 	o->device = st.st_dev;
 	o->inode = st.st_ino;
 	return true;

@@ -4,6 +4,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 static void *(*real_malloc)(size_t), *(*real_calloc)(size_t, size_t), *(*real_realloc)(void *, size_t);
 static void (*real_free)(void *);
 static int (*real_memalign)(void **, size_t, size_t);
+static void *(*real_aligned)(size_t, size_t);
 static atomic_ulong calls, all;
 static int file = -1;
 
@@ -69,6 +71,7 @@ static void find(void)
 	real_calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc");
 	real_realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
 	real_memalign = (int (*)(void **, size_t, size_t))dlsym(RTLD_NEXT, "posix_memalign");
+	real_aligned = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
 	real_free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
 	looking = 0;
 }
@@ -105,6 +108,18 @@ int posix_memalign(void **ret, size_t align, size_t n)
 	find();
 	count();
 	return real_memalign(ret, align, n);
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+	find();
+	count();
+	return real_aligned(align, n);
+}
+
+void *memalign(size_t align, size_t n)
+{
+	return aligned_alloc(align, n);
 }
 
 void free(void *block)

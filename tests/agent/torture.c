@@ -698,6 +698,153 @@ static void test_reset_in_span(void)
 	hg_agent_stop(agent);
 }
 
+/* --- calls that fail (fail_calls.c is under the program) ------------------------------ */
+
+void fail_arm(long n, int persistent) __attribute__((weak));
+int fail_disarm(const char **ret_name) __attribute__((weak));
+
+/* All that may be said of what failed. */
+static int is_word(int rc)
+{
+	return rc == HG_OK || rc == HG_NO_MEMORY || rc == HG_IO || rc == HG_FAILED || rc == HG_BUSY;
+}
+
+static int fail_pprof(void)
+{
+	void *bytes;
+	size_t n;
+	int rc = hg_dump_pprof(&bytes, &n);
+	if (rc)
+		return rc;
+	rc = is_whole_gzip(bytes, n) ? HG_OK : -100;
+	hg_free(bytes, n);
+	return rc;
+}
+
+static int fail_jeheap(void)
+{
+	void *bytes;
+	size_t n;
+	int rc = hg_dump_jeheap(&bytes, &n);
+	if (rc)
+		return rc;
+	rc = n > 100 && !memcmp(bytes, "heap_v2/", 8) && memmem(bytes, n, "MAPPED_LIBRARIES:", 17) ? HG_OK : -100;
+	hg_free(bytes, n);
+	return rc;
+}
+
+static int fail_into_file(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int rc = hg_dump_pprof_fd(fd);
+	close(fd);
+	return rc;
+}
+
+static hg_agent *lasting;
+
+/* An answer, or none: both are fine. An answer of 200 has to be right. */
+static int asked(const char *what, const char *begin)
+{
+	char room[4096];
+	int s = send_request(what);
+	struct timeval most = { 0, 150000 };
+	if (s < 0)
+		return HG_OK;
+	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+	int status = read_answer(s, room, sizeof room);
+	if (status == -1 || status == 500 || status == 429 || status == 503)
+		return HG_OK;
+	size_t n = strlen(begin);
+	return status == 200 && (!*body_of(room) || !strncmp(body_of(room), begin, n)) ? HG_OK : -status;
+}
+
+static int fail_profile(void)
+{
+	return asked("GET /debug/pprof/heap", "\x1f\x8b");
+}
+
+static int fail_symbols(void)
+{
+	char what[100];
+	snprintf(what, sizeof what, "GET /pprof/symbol?0x%lx", (unsigned long)&fail_profile);
+	return asked(what, "0x");
+}
+
+static int fail_agent(void)
+{
+	hg_agent *agent;
+	hg_agent_options o = HG_AGENT_OPTIONS_INIT;
+	char sentence[300] = "";
+	o.listen = "127.0.0.1:0";
+	o.error = sentence;
+	o.error_size = sizeof sentence;
+	int rc = hg_agent_start(&o, &agent);
+	if (rc)
+		return sentence[0] ? rc : -100;
+	hg_agent_stop(agent);
+	return HG_OK;
+}
+
+static size_t virtual_kib(void)
+{
+	char text[128] = "";
+	unsigned long pages = 0;
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, text, sizeof text - 1) > 0)
+		sscanf(text, "%lu", &pages);
+	close(fd);
+	return pages * 4;
+}
+
+static void fail_each(const char *what, int (*act)(void), int persistent)
+{
+	long n = 1, bad = 0, words = 0;
+	const char *name = "";
+	act();
+	size_t fds = entries("/proc/self/fd"), kib = virtual_kib();
+	for (int fired = 1; fired && n < 5000; n++) {
+		fail_arm(n, persistent);
+		int rc = act();
+		fired = fail_disarm(&name);
+		if (!is_word(rc) || (!fired && rc))
+			bad += check(0, "%s, call %ld (%s) fails%s: %d", what, n, name, persistent ? " and all others" : "", rc) + 1;
+		words += rc != HG_OK;
+		for (int i = 0; i < 300 && entries("/proc/self/fd") != fds; i++)
+			pause_ms(10);
+		if (entries("/proc/self/fd") != fds)
+			bad += check(0, "%s, call %ld (%s) fails%s: %zu descriptors, %zu before", what, n, name, persistent ? " and all others" : "",
+			             entries("/proc/self/fd"), fds) + 1;
+		fds = entries("/proc/self/fd");
+		if (bad > 10)
+			break;
+	}
+	check(n > 5 && n < 5000 && bad == 0, "%s: each of %ld calls fails%s, %ld times that was an error", what, n - 2,
+	      persistent ? ", and all after it" : "", words);
+	check(virtual_kib() < kib + 4096, "%s: and leaves nothing behind: %zu KiB, %zu before", what, virtual_kib(), kib);
+	check(act() == HG_OK, "%s: then it works", what);
+}
+
+static void test_faults(void)
+{
+	static const struct { const char *what; int (*act)(void); } all[] = {
+		{ "pprof", fail_pprof }, { "jemalloc's text", fail_jeheap }, { "into a file", fail_into_file }, { "starting and stopping", fail_agent },
+		{ "a profile by HTTP", fail_profile }, { "names by HTTP", fail_symbols },
+	};
+	if (!fail_arm) {
+		check(0, "fail_calls is under the program");
+		return;
+	}
+	fill(1000);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (all[i].act == fail_profile)
+			lasting = start_agent();
+		fail_each(all[i].what, all[i].act, 0);
+		fail_each(all[i].what, all[i].act, 1);
+	}
+	hg_agent_stop(lasting);
+}
+
 int main(int n, char **words)
 {
 	static const struct { const char *name; void (*run)(void); } all[] = {
@@ -705,6 +852,7 @@ int main(int n, char **words)
 		{ "two-dumps", test_two_dumps }, { "small-stack", test_small_stack }, { "descriptors", test_descriptors },
 		{ "no-descriptors", test_no_descriptors }, { "no-memory", test_no_memory }, { "cancel", test_cancel },
 		{ "use-mallctl", test_use_mallctl }, { "sampling", test_sampling }, { "reset-in-span", test_reset_in_span },
+		{ "faults", test_faults },
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (n == 2 && strcmp(words[1], all[i].name) == 0) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What programs do at the worst moment, each in a process of its own: torture.py HEAPGAUGE TORTURE TORTURE_STATIC BIG_LOCALS"""
+"""What programs do at the worst moment, each in a process of its own: torture.py HEAPGAUGE TORTURE TORTURE_STATIC BIG_LOCALS FAIL_CALLS"""
 import os
 import subprocess
 import sys
 
 from harness import check, done
 
-heapgauge, torture, torture_static, big_locals = sys.argv[1:5]
+heapgauge, torture, torture_static, big_locals, fail_calls = sys.argv[1:6]
 ACTIVE, IDLE = "prof:true,lg_prof_sample:9", "prof:true,prof_active:false,lg_prof_sample:9"
 
 
@@ -36,4 +36,5 @@ run("use-mallctl")
 run("sampling", IDLE)
 run("reset-in-span")
 run("start-stop", env={"LD_PRELOAD": big_locals}, what=", a megabyte of thread-local variables")
+run("faults", env={"LD_PRELOAD": fail_calls})
 sys.exit(done())
