@@ -127,7 +127,7 @@ static int start_threads(struct agent *a, struct error *err)
 		a->server_runs = thread_start(&a->server_thread, server_main, a);
 	if (a->work_runs && (a->watch_runs || !a->watch) && (a->server_runs || !a->server))
 		return E_OK;
-	return error_set(err, E_NOMEM, "no thread could be started");
+	return error_set(err, E_NOMEM, "no thread could be started: %s", strerror(errno));
 }
 
 static void end_threads(struct agent *a)

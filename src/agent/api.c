@@ -144,7 +144,7 @@ static int pprof_file(int *ret_fd)
 	int rc = begin(&j);
 	if (rc)
 		return rc;
-	int fd = dump_open_nameless(NULL);
+	int fd = dump_open_nameless(NULL, &err);
 	rc = fd < 0 ? HG_IO : dump_pprof(j, &options, dump_to_fd, &fd, NULL, &err);
 	dump_unlock();
 	if (rc == HG_OK)

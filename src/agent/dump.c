@@ -147,10 +147,13 @@ static int begin_dump(const struct jemalloc *j, int fd, struct error *err)
 {
 	char path[sizeof dumper.path];
 	int rc = name_fd(fd, path, sizeof path, err);
-	if (rc == HG_OK)
-		rc = dump_start_thread();
 	if (rc)
 		return rc;
+	rc = dump_start_thread();
+	if (rc) {
+		error_set(err, E_NOMEM, "no thread could be started: %s", strerror(errno));
+		return rc;
+	}
 	pthread_mutex_lock(&lock);
 	memcpy(dumper.path, path, sizeof path);
 	dumper.jemalloc = j;
@@ -191,23 +194,22 @@ static int finish_dump(double *ret_ms, struct error *err)
 
 /* --- texts ---------------------------------------------------------------- */
 
-int dump_open_nameless(const char *folder)
+int dump_open_nameless(const char *folder, struct error *err)
 {
+	int fd;
 	/* A disk may take its time, and forks don't wait for that. */
-	if (folder && *folder)
-		return forks_own(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	if (folder && *folder) {
+		fd = forks_own(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+		if (fd < 0)
+			error_set(err, E_IO, "no place for a dump in %.200s: %s", folder, strerror(errno));
+		return fd;
+	}
 	forks_hold();
-	int fd = forks_own(memfd_create("heapgauge-dump", MFD_CLOEXEC));
+	fd = forks_own(memfd_create("heapgauge-dump", MFD_CLOEXEC));
 	forks_go_on();
-	return fd;
-}
-
-static int open_text(const char *spool_dir, struct error *err)
-{
-	int fd = dump_open_nameless(spool_dir);
 	if (fd < 0)
-		error_set(err, E_IO, "no place for a dump%s%.200s: %s", spool_dir && *spool_dir ? " in " : "",
-		          spool_dir ? spool_dir : "", strerror(errno));
+		error_set(err, E_IO, "no place for a dump in memory: memfd_create: %s; the agent's option spool_dir (spool) names a folder "
+		          "instead", strerror(errno));
 	return fd;
 }
 
@@ -241,7 +243,7 @@ int dump_text(const struct jemalloc *j, const char *spool_dir, bool even_empty, 
 {
 	double ms, begin = now_ms();
 	struct stat st;
-	int fd = open_text(spool_dir, err);
+	int fd = dump_open_nameless(spool_dir, err);
 	if (fd < 0)
 		return HG_IO;
 	int rc = begin_dump(j, fd, err);
@@ -365,7 +367,7 @@ int dump_pprof(const struct jemalloc *j, const struct dump_options *o, dump_sink
 {
 	double begin = now_ms(), dump_ms = 0;
 	bool active = jemalloc_active(j);
-	struct follower f = { .fd = open_text(o->spool_dir, err) };
+	struct follower f = { .fd = dump_open_nameless(o->spool_dir, err) };
 	if (f.fd < 0)
 		return HG_IO;
 	int rc = begin_dump(j, f.fd, err);

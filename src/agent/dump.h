@@ -56,7 +56,7 @@ int dump_pprof(const struct jemalloc *j, const struct dump_options *o, dump_sink
 int dump_growth(const struct jemalloc *j, int base_fd, int now_fd, int64_t duration_nanos, dump_sink *sink, void *context,
                 struct error *err);
 
-/* A file without a name: in memory, or in folder. Negative: errno is set. */
-int dump_open_nameless(const char *folder);
+/* A file without a name: in memory, or in folder. Negative, with a sentence. */
+int dump_open_nameless(const char *folder, struct error *err);
 
 #endif

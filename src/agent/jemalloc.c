@@ -420,7 +420,7 @@ const char *jemalloc_advice(int code)
 	case HG_BUSY:
 		return "another dump is on its way: try again when it is done";
 	case HG_NO_MEMORY:
-		return "out of memory";
+		return "no memory, or no more threads may be started (ulimit -u)";
 	case HG_IO:
 		return "the system refused it: no /proc, no memory for the dump's text, or a full disk; a spool_dir on a disk needs less memory";
 	case HG_INVALID:

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "agent/forks.h"
@@ -211,6 +212,10 @@ int objects_open(const struct loaded_object *o, struct elf_image *ret, struct er
 	/* A program that was started by naming it to the loader: there that is the loader. */
 	if (rc && o->program && mapped_path(o->start, path, sizeof path))
 		rc = open_file_of(o, path, ret, err);
+	/* No /proc: what it was started by. */
+	const char *started = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+	if (rc && o->program && started)
+		rc = open_file_of(o, started, ret, err);
 	return rc;
 }
 

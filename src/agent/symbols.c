@@ -181,6 +181,13 @@ static int name_all(struct objects *all, const uint64_t *addresses, struct query
 	return rc;
 }
 
+/* A name is what some compiler, or somebody with a hex editor, wrote: one line of ours stays one. */
+static void add_name(struct buf *out, const char *name)
+{
+	for (const char *at = name; *at; at++)
+		buf_addc(out, (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at);
+}
+
 static void write_query(struct buf *out, const struct query *q)
 {
 	if (!q->object)
@@ -189,7 +196,7 @@ static void write_query(struct buf *out, const struct query *q)
 		objects_name(&q->object->loaded, q->object->name, sizeof q->object->name);
 	buf_printf(out, "0x%" PRIx64 "\t", q->address);
 	if (q->name)
-		buf_adds(out, q->name);
+		add_name(out, q->name);
 	else
 		buf_printf(out, "%s!0x%" PRIx64, q->object->name, q->offset);
 	buf_addc(out, '\n');
@@ -221,9 +228,8 @@ static int write_lines(int fd, const struct query *queries, size_t n, uint64_t *
 
 static int write_answer(const struct query *queries, size_t n, int *ret_fd, uint64_t *ret_n, struct error *err)
 {
-	int fd = dump_open_nameless(NULL);
-	int rc = fd < 0 ? error_set(err, E_IO, "no place for the answer: %s", strerror(errno))
-	                : write_lines(fd, queries, n, ret_n, err);
+	int fd = dump_open_nameless(NULL, err);
+	int rc = fd < 0 ? E_IO : write_lines(fd, queries, n, ret_n, err);
 	if (rc == E_OK)
 		*ret_fd = fd;
 	else if (fd >= 0)

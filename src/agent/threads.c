@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "agent/jemalloc.h"
+#include "agent/memory.h"
 #include "agent/objects.h"
 
 #define STACK_BYTES ((size_t)512 << 10)     /* of which little is ever touched */
@@ -52,10 +53,11 @@ bool thread_start(pthread_t *ret_thread, void *(*run)(void *context), void *cont
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	/* The C library takes some hundred bytes for a thread: the only ones of ours in the host's heap, and not to be in its profile. */
 	bool profiled = jemalloc_ready(&j) == HG_OK, active = profiled && jemalloc_set_thread_active(j, false);
-	bool started = pthread_create(ret_thread, &attributes, run, context) == 0;
+	int code = pthread_create(ret_thread, &attributes, run, context);
 	if (active)
 		jemalloc_set_thread_active(j, true);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
-	return started;
+	errno = code;
+	return code == 0;
 }

@@ -333,8 +333,7 @@ static int dump_now(struct work *w, const struct order *o, const struct jemalloc
 	int rc, fd = -1;
 	if (o->form == FORM_JEHEAP) {
 		rc = dump_text(j, spool, false, ret_fd, ret_n, &figures, err);
-	} else if ((fd = dump_open_nameless(spool)) < 0) {
-		error_set(err, E_IO, "no place for a profile%s%.200s: %s", *spool ? " in " : "", spool, strerror(errno));
+	} else if ((fd = dump_open_nameless(spool, err)) < 0) {
 		return HG_IO;
 	} else {
 		struct dump_options options = { .spool_dir = spool, .default_type = o->alloc_first ? "alloc_space" : NULL };
@@ -461,7 +460,7 @@ static void begin_span(struct work *w, const struct order *o)
 static int growth_now(struct work *w, const struct jemalloc *j, int now_fd, unsigned resets, int *ret_fd, struct error *err)
 {
 	struct span *s = &w->span;
-	int fd = dump_open_nameless(w->agent->options.spool_dir);
+	int fd = dump_open_nameless(w->agent->options.spool_dir, err);
 	if (fd < 0)
 		return HG_IO;
 	int rc = forks_owns(s->base_fd) ? lock_patiently(w) : HG_IO;

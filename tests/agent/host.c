@@ -18,9 +18,11 @@
  *                                   64-bit number that outlives the program, until malloc fails or somebody kills it
  *   stacks N BYTES                  N blocks, each from a stack of its own
  *   map BYTES | unmap               memory past malloc, touched
+ *   load FILE | call N BYTES | unload   dlopen; its plugin_leak allocates N blocks; dlclose
  *   quit
  */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <heapgauge.h>
 #include <pthread.h>
@@ -362,6 +364,23 @@ static void drop(void)
 	printf("ok\n");
 }
 
+static void *loaded;
+
+static void load(const char *path)
+{
+	loaded = dlopen(path, RTLD_NOW);
+	printf(loaded ? "ok\n" : "error %s\n", loaded ? "" : dlerror());
+}
+
+static void call_loaded(char *words)
+{
+	void *(*leak)(size_t) = (void *(*)(size_t))dlsym(loaded, "plugin_leak");
+	if (leak)
+		allocate(leak, kept, &n_kept, words);
+	else
+		printf("error there is no plugin_leak\n");
+}
+
 static int is(const char *word, const char *name)
 {
 	return strcmp(word, name) == 0;
@@ -374,6 +393,12 @@ static void obey(char *word, char *rest)
 		allocate(planted_leak, kept, &n_kept, rest);
 	else if (is(word, "cache"))
 		allocate(planted_cache, cached, &n_cached, rest);
+	else if (is(word, "load"))
+		load(rest);
+	else if (is(word, "call"))
+		call_loaded(rest);
+	else if (is(word, "unload"))
+		printf(dlclose(loaded) ? "error dlclose\n" : "ok\n");
 	else if (is(word, "drop"))
 		drop();
 	else if (is(word, "dump") || is(word, "dump-jeheap"))

@@ -819,7 +819,7 @@ static void fail_each(const char *what, int (*act)(void), int persistent)
 		if (bad > 10)
 			break;
 	}
-	check(n > 5 && n < 5000 && bad == 0, "%s: each of %ld calls fails%s, %ld times that was an error", what, n - 2,
+	check(n > 4 && n < 5000 && bad == 0, "%s: each of %ld calls fails%s, %ld times that was an error", what, n - 2,
 	      persistent ? ", and all after it" : "", words);
 	check(virtual_kib() < kib + 4096, "%s: and leaves nothing behind: %zu KiB, %zu before", what, virtual_kib(), kib);
 	check(act() == HG_OK, "%s: then it works", what);
