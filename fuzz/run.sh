@@ -10,11 +10,12 @@ mkdir -p "build-fuzz/$name"
 # Of what a harness doesn't use the counters would be looked at after every run.
 case $name in
 http) modules="base http" ;;
+symbol_body) modules="base" ;;
 *) modules="base profile format" ;;
 esac
 sources=$(for module in $modules; do echo "src/$module/"*.c; done)
 clang=$(command -v clang || command -v clang-14)
-"$clang" -std=gnu11 -D_GNU_SOURCE -g -O2 -fno-omit-frame-pointer -Isrc \
+"$clang" -std=gnu11 -D_GNU_SOURCE -g -O2 -fno-omit-frame-pointer -Isrc -Iinclude \
 	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o "build-fuzz/fuzz_$name" \
 	${FUZZ_CFLAGS:-} "fuzz/fuzz_$name.c" $sources -ldeflate -lisal -lz -lm -pthread
 [ ! -f "fuzz/$name.dict" ] || set -- "-dict=fuzz/$name.dict" "$@"
