@@ -24,7 +24,8 @@
  * inside an allocator's hook, or in the child of a vfork. After a fork the child has no agent, and all functions work in it.
  *
  * Nothing here takes memory from malloc, with one exception: starting a thread does (the C library's, some
- * hundred bytes). hg_agent_start() starts its threads, and the first dump starts one that stays.
+ * hundred bytes). hg_agent_start() starts its threads, and the first dump starts one that stays: a library that has the static
+ * one inside must not be unloaded (dlclose does nothing to the shared one).
  */
 #ifndef HEAPGAUGE_H
 #define HEAPGAUGE_H
@@ -122,7 +123,10 @@ HG_API int hg_dump_pprof(void **ret_bytes, size_t *ret_n);
 HG_API int hg_dump_jeheap(void **ret_bytes, size_t *ret_n);
 HG_API void hg_free(void *bytes, size_t n);
 
-/* The same, written to fd from its position on: a file, a pipe or a socket. HG_IO when that fails; what was written stays. */
+/*
+ * The same, written to fd from its position on: a file, a pipe or a socket, blocking or not. HG_IO when that fails, without SIGPIPE or SIGXFSZ; what
+ * was written stays. It is made whole first, so a slow reader keeps nobody else waiting.
+ */
 HG_API int hg_dump_pprof_fd(int fd);
 HG_API int hg_dump_jeheap_fd(int fd);
 

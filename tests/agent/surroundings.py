@@ -3,7 +3,7 @@
 What lies around a program may be missing, forbidden or another thing by now: names never come from a file that isn't the loaded one, and
 whatever can't be done is said in words of its own.
 
-surroundings.py HEAPGAUGE HOST HOST_PLAIN HOST_STATIC DENY PLUGIN PLUGIN_OTHER
+surroundings.py HEAPGAUGE HOST HOST_PLAIN HOST_STATIC DENY PLUGIN PLUGIN_OTHER LIBHEAPGAUGE
 """
 import os
 import shutil
@@ -13,7 +13,7 @@ import tempfile
 
 from harness import Host, ask, check, done, flat, near, skip, status, top
 
-heapgauge, host, host_plain, host_static, deny, plugin, plugin_other = sys.argv[1:8]
+heapgauge, host, host_plain, host_static, deny, plugin, plugin_other, library = sys.argv[1:9]
 scratch = tempfile.mkdtemp()
 STATIC_TLS = {"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=65536"}    # libjemalloc.so wants that when it is loaded late
 
@@ -106,6 +106,27 @@ def libraries():
     with Host(host_static, preload=["libjemalloc.so.2"]) as h:
         h.tell("leak 10 1000")
         check(h.tell("status").startswith("1 1 1 1") and h.tell("dump 3") == "", "two jemallocs: one is taken", h.tell("status"))
+
+
+CLOSES = """
+import _ctypes, ctypes, sys, time
+library = ctypes.CDLL(sys.argv[1])
+data, n = ctypes.c_void_p(), ctypes.c_size_t()
+rc = library.hg_dump_pprof(ctypes.byref(data), ctypes.byref(n))
+assert rc == 0 and n.value > 100, rc
+_ctypes.dlclose(library._handle)
+mapped = open("/proc/self/maps").read()
+time.sleep(0.2)
+print(rc, "libheapgauge" in mapped)
+"""
+
+
+def closed_again():
+    """Its threads go on in code that dlclose would take away."""
+    env = dict(os.environ, LD_PRELOAD="libjemalloc.so.2", MALLOC_CONF="prof:true,lg_prof_sample:12")
+    p = subprocess.run([sys.executable, "-c", CLOSES, os.path.abspath(library)], capture_output=True, text=True, env=env)
+    check(p.returncode == 0 and p.stdout.split() == ["0", "True"], "the library outlives dlclose, as its thread does",
+          (p.returncode, p.stdout, p.stderr))
 
 
 def in_namespace(script, program, env=None):
@@ -212,6 +233,7 @@ def refused_calls():
 try:
     programs()
     libraries()
+    closed_again()
     without_proc()
     read_only()
     foreign_folder()
