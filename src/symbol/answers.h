@@ -1,0 +1,73 @@
+/*
+ * Answers for addresses of one binary, as one block of bytes: what a worker hands to its parent and what the cache keeps. Strings
+ * and frames are stored once; addresses are sorted, so an answer is found by bisection in the mapped bytes.
+ *
+ *   header | u64 addresses[n] | u32 first[n + 1] | u8 quality[n], padded | frames | strings, each ended by NUL
+ */
+#ifndef SYMBOL_ANSWERS_H
+#define SYMBOL_ANSWERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+/* How much is known of an address: a higher one is worth asking again for when its source appears. */
+enum answer_quality {
+	ANSWER_NOTHING,              /* no frames */
+	ANSWER_START,                /* "fn_2a300": where a function begins, by .eh_frame */
+	ANSWER_EXPORTED,             /* .dynsym */
+	ANSWER_SYMBOL,               /* .symtab */
+	ANSWER_DEBUG,                /* debug information covers the address: as good as it gets */
+};
+
+/* Offsets into the strings; 0 is the empty string and means unknown. */
+struct answer_frame {
+	uint32_t function;           /* demangled */
+	uint32_t system_name;        /* mangled; 0 when function is the name as it is */
+	uint32_t file;
+	uint32_t line, column, start_line;
+};
+
+/* --- reading --- */
+
+struct answers {
+	const uint64_t *addresses;   /* sorted, without repeats */
+	const uint32_t *first;       /* frames[first[i] .. first[i + 1]): innermost inlined function first */
+	const uint8_t *quality;
+	const struct answer_frame *frames;
+	const char *strings;
+	size_t n, n_frames, strings_bytes;
+};
+
+/* Borrows bytes (8-aligned). E_FORMAT unless every offset in it is inside: a worker that was taken over can lie in names, not more. */
+int answers_open(struct answers *a, const void *bytes, size_t n, struct error *err);
+/* Index of the address, or SIZE_MAX. */
+size_t answers_find(const struct answers *a, uint64_t address);
+
+/* --- building --- */
+
+struct answers_builder {
+	uint64_t *addresses;         size_t n, addresses_capacity;
+	uint32_t *first;             size_t n_first, first_capacity;
+	uint8_t *quality;            size_t n_quality, quality_capacity;
+	struct answer_frame *frames; size_t n_frames, frames_capacity;
+	struct buf strings;
+	struct index index;          /* of strings, by their offset */
+};
+
+void answers_begin(struct answers_builder *b);
+void answers_end(struct answers_builder *b);
+
+/* Offset of a kept copy; 0 for the empty text. UINT32_MAX when out of memory or past the limit of 1 GiB. */
+uint32_t answers_string(struct answers_builder *b, const char *text, size_t length);
+/* Addresses come in ascending order. E_NOMEM. */
+int answers_add(struct answers_builder *b, uint64_t address, enum answer_quality quality,
+                const struct answer_frame *frames, size_t n, struct error *err);
+/* The block, into an empty buf. E_NOMEM. */
+int answers_write(const struct answers_builder *b, struct buf *ret, struct error *err);
+
+#endif
