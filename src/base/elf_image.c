@@ -19,6 +19,14 @@
 #define OUR_ORDER ELFDATA2MSB
 #endif
 
+static uint64_t turned(uint64_t value, size_t bytes)
+{
+	return __builtin_bswap64(value) >> (64 - 8 * bytes);
+}
+
+/* A number of a record of the file, in our order. */
+#define OURS(e, x) ((e)->swapped ? (__typeof__(x))turned(x, sizeof(x)) : (x))
+
 static const uint8_t *place(const struct elf_image *e, uint64_t offset, uint64_t n)
 {
 	return offset <= e->n && n <= e->n - offset ? e->bytes + offset : NULL;
@@ -57,15 +65,15 @@ static void take_extended(struct elf_image *e, uint32_t *names_section)
 	do {                                                                                   \
 		Elf##bits##_Ehdr h;                                                            \
 		memcpy(&h, (e)->bytes, sizeof h);                                              \
-		(e)->machine = h.e_machine;                                                    \
-		(e)->type = h.e_type;                                                          \
-		(e)->sections_at = h.e_shoff;                                                  \
-		(e)->segments_at = h.e_phoff;                                                  \
-		(e)->n_sections = h.e_shnum;                                                   \
-		(e)->section_bytes = h.e_shentsize;                                            \
-		names_section = h.e_shstrndx;                                                 \
-		(e)->n_segments = h.e_phnum;                                                   \
-		(e)->segment_bytes = h.e_phentsize;                                            \
+		(e)->machine = OURS(e, h.e_machine);                                           \
+		(e)->type = OURS(e, h.e_type);                                                 \
+		(e)->sections_at = OURS(e, h.e_shoff);                                         \
+		(e)->segments_at = OURS(e, h.e_phoff);                                         \
+		(e)->n_sections = OURS(e, h.e_shnum);                                          \
+		(e)->section_bytes = OURS(e, h.e_shentsize);                                   \
+		names_section = OURS(e, h.e_shstrndx);                                         \
+		(e)->n_segments = OURS(e, h.e_phnum);                                          \
+		(e)->segment_bytes = OURS(e, h.e_phentsize);                                   \
 	} while (0)
 
 int elf_image_memory(struct elf_image *ret, const void *bytes, size_t n, const char *name, struct error *err)
@@ -77,8 +85,9 @@ int elf_image_memory(struct elf_image *ret, const void *bytes, size_t n, const c
 	e.is64 = e.bytes[EI_CLASS] == ELFCLASS64;
 	if ((!e.is64 && e.bytes[EI_CLASS] != ELFCLASS32) || n < (e.is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)))
 		return error_set(err, E_FORMAT, "%.200s: damaged ELF file: its header is not whole", name);
-	if (e.bytes[EI_DATA] != OUR_ORDER)
-		return error_set(err, E_FORMAT, "%.200s: an ELF file of a machine with another byte order", name);
+	if (e.bytes[EI_DATA] != ELFDATA2LSB && e.bytes[EI_DATA] != ELFDATA2MSB)
+		return error_set(err, E_FORMAT, "%.200s: damaged ELF file: its byte order is none", name);
+	e.swapped = e.bytes[EI_DATA] != OUR_ORDER;
 	if (e.is64)
 		TAKE_HEADER(&e, 64);
 	else
@@ -103,6 +112,21 @@ int elf_image_memory(struct elf_image *ret, const void *bytes, size_t n, const c
 	return 0;
 }
 
+/* The file, over the beginning of zeros that are longer. */
+static int map_with_slack(int fd, size_t n, const char *name, void **ret, struct error *err)
+{
+	void *room = mmap(NULL, n + ELF_IMAGE_SLACK, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (room == MAP_FAILED)
+		return error_set(err, E_IO, "%.200s: cannot map: %s", name, strerror(errno));
+	if (mmap(room, n, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+		error_set(err, E_IO, "%.200s: cannot map: %s", name, strerror(errno));
+		munmap(room, n + ELF_IMAGE_SLACK);
+		return E_IO;
+	}
+	*ret = room;
+	return 0;
+}
+
 int elf_image_open_fd(struct elf_image *ret, int fd, const char *name, struct error *err)
 {
 	struct stat st;
@@ -112,12 +136,13 @@ int elf_image_open_fd(struct elf_image *ret, int fd, const char *name, struct er
 		return error_set(err, E_IO, "%.200s: is not a regular file", name);
 	if (st.st_size < EI_NIDENT)
 		return error_set(err, E_FORMAT, "%.200s: is no ELF file", name);
-	void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (bytes == MAP_FAILED)
-		return error_set(err, E_IO, "%.200s: cannot map: %s", name, strerror(errno));
-	int failed = elf_image_memory(ret, bytes, (size_t)st.st_size, name, err);
+	void *bytes;
+	int failed = map_with_slack(fd, (size_t)st.st_size, name, &bytes, err);
 	if (failed)
-		munmap(bytes, (size_t)st.st_size);
+		return failed;
+	failed = elf_image_memory(ret, bytes, (size_t)st.st_size, name, err);
+	if (failed)
+		munmap(bytes, (size_t)st.st_size + ELF_IMAGE_SLACK);
 	else
 		ret->mapped = true;
 	return failed;
@@ -138,7 +163,7 @@ void elf_image_close(struct elf_image *e)
 	if (!e)
 		return;
 	if (e->mapped)
-		munmap((void *)(uintptr_t)e->bytes, e->n);
+		munmap((void *)(uintptr_t)e->bytes, e->n + ELF_IMAGE_SLACK);
 	*e = (struct elf_image){ 0 };
 }
 
@@ -148,7 +173,8 @@ void elf_image_close(struct elf_image *e)
 	do {                                                                                   \
 		Elf##bits##_Phdr h;                                                            \
 		memcpy(&h, at, sizeof h);                                                      \
-		*ret = (struct elf_segment){ h.p_type, h.p_flags, h.p_offset, h.p_vaddr, h.p_filesz, h.p_memsz }; \
+		*ret = (struct elf_segment){ OURS(e, h.p_type), OURS(e, h.p_flags), OURS(e, h.p_offset), \
+		                             OURS(e, h.p_vaddr), OURS(e, h.p_filesz), OURS(e, h.p_memsz) }; \
 	} while (0)
 
 bool elf_segment(const struct elf_image *e, uint32_t i, struct elf_segment *ret)
@@ -168,9 +194,10 @@ bool elf_segment(const struct elf_image *e, uint32_t i, struct elf_segment *ret)
 	do {                                                                                   \
 		Elf##bits##_Shdr h;                                                            \
 		memcpy(&h, at, sizeof h);                                                      \
-		*ret_name = h.sh_name;                                                         \
-		*ret = (struct elf_section){ "", h.sh_type, h.sh_link, h.sh_info, h.sh_flags, h.sh_addr, h.sh_offset, \
-		                             h.sh_size, h.sh_entsize };                        \
+		*ret_name = OURS(e, h.sh_name);                                                \
+		*ret = (struct elf_section){ "", OURS(e, h.sh_type), OURS(e, h.sh_link), OURS(e, h.sh_info), \
+		                             OURS(e, h.sh_flags), OURS(e, h.sh_addr), OURS(e, h.sh_offset), \
+		                             OURS(e, h.sh_size), OURS(e, h.sh_entsize) };      \
 	} while (0)
 
 static bool nameless_section(const struct elf_image *e, uint32_t i, struct elf_section *ret, uint32_t *ret_name)
@@ -286,18 +313,17 @@ static bool read_dynamic(const struct elf_image *e, struct dynamic *d)
 	size_t one = e->is64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
 	*d = (struct dynamic){ 0 };
 	for (uint64_t left = at ? s.file_bytes : 0; left >= one; left -= one, at += one) {
-		int64_t tag;
-		uint64_t value;
+		uint64_t tag, value;
 		if (e->is64) {
-			memcpy(&tag, at, 8);
-			memcpy(&value, at + 8, 8);
+			Elf64_Dyn d64;
+			memcpy(&d64, at, sizeof d64);
+			tag = OURS(e, (uint64_t)d64.d_tag);
+			value = OURS(e, d64.d_un.d_val);
 		} else {
-			int32_t tag32;
-			uint32_t value32;
-			memcpy(&tag32, at, 4);
-			memcpy(&value32, at + 4, 4);
-			tag = tag32;
-			value = value32;
+			Elf32_Dyn d32;
+			memcpy(&d32, at, sizeof d32);
+			tag = OURS(e, (uint32_t)d32.d_tag);
+			value = OURS(e, d32.d_un.d_val);
 		}
 		switch (tag) {
 		case DT_NULL: return d->symbols && d->names;
@@ -312,11 +338,11 @@ static bool read_dynamic(const struct elf_image *e, struct dynamic *d)
 	return d->symbols && d->names;
 }
 
-static uint32_t word(const uint8_t *at, uint64_t i)
+static uint32_t word(const struct elf_image *e, const uint8_t *at, uint64_t i)
 {
 	uint32_t w;
 	memcpy(&w, at + i * 4, 4);
-	return w;
+	return OURS(e, w);
 }
 
 /*
@@ -327,18 +353,18 @@ static uint64_t count_by_gnu_hash(const struct elf_image *e, const uint8_t *at, 
 {
 	if (n < 16)
 		return 0;
-	uint64_t buckets = word(at, 0), first = word(at, 1);
-	uint64_t filter = (uint64_t)word(at, 2) * (e->is64 ? 8 : 4);
+	uint64_t buckets = word(e, at, 0), first = word(e, at, 1);
+	uint64_t filter = (uint64_t)word(e, at, 2) * (e->is64 ? 8 : 4);
 	uint64_t last = 0, words = n / 4, bucket0 = 4 + filter / 4;
 	if (bucket0 > words || buckets > words - bucket0)
 		return 0;
 	for (uint64_t i = 0; i < buckets; i++)
-		if (word(at, bucket0 + i) > last)
-			last = word(at, bucket0 + i);
+		if (word(e, at, bucket0 + i) > last)
+			last = word(e, at, bucket0 + i);
 	if (last < first)
 		return first;
 	for (uint64_t i = bucket0 + buckets + (last - first); i < words; i++, last++)
-		if (word(at, i) & 1)
+		if (word(e, at, i) & 1)
 			return last + 1;
 	return 0;
 }
@@ -348,7 +374,7 @@ static uint64_t count_dynamic(const struct elf_image *e, const struct dynamic *d
 	uint64_t n = 0, count = 0;
 	const uint8_t *at;
 	if (d->hash && (at = at_address(e, d->hash, &n)) && n >= 8)
-		count = word(at, 1);
+		count = word(e, at, 1);
 	if (!count && d->gnu_hash && (at = at_address(e, d->gnu_hash, &n)))
 		count = count_by_gnu_hash(e, at, n);
 	return count;
@@ -383,9 +409,10 @@ bool elf_symbols_begin(struct elf_symbols *s, const struct elf_image *e, bool dy
 	do {                                                                                   \
 		Elf##bits##_Sym y;                                                             \
 		memcpy(&y, at, sizeof y);                                                      \
-		name = y.st_name;                                                              \
-		*ret = (struct elf_symbol){ "", y.st_value, y.st_size, ELF64_ST_TYPE(y.st_info), \
-		                            ELF64_ST_BIND(y.st_info), y.st_shndx };            \
+		name = OURS(s->image, y.st_name);                                              \
+		*ret = (struct elf_symbol){ "", OURS(s->image, y.st_value), OURS(s->image, y.st_size), \
+		                            ELF64_ST_TYPE(y.st_info), ELF64_ST_BIND(y.st_info), \
+		                            OURS(s->image, y.st_shndx) };                      \
 	} while (0)
 
 bool elf_symbols_next(struct elf_symbols *s, struct elf_symbol *ret)
@@ -428,10 +455,10 @@ bool elf_find_symbol(const struct elf_image *e, const char *name, struct elf_sym
 /*
  * Notes: three words (length of the name, of the content, type), name and content, each padded to 4 bytes (8 in few).
  */
-static size_t build_id_in(const uint8_t *at, uint64_t n, unsigned align, const uint8_t **ret_bytes)
+static size_t build_id_in(const struct elf_image *e, const uint8_t *at, uint64_t n, unsigned align, const uint8_t **ret_bytes)
 {
 	while (n >= 12) {
-		uint64_t name = word(at, 0), content = word(at, 1), type = word(at, 2);
+		uint64_t name = word(e, at, 0), content = word(e, at, 1), type = word(e, at, 2);
 		uint64_t content_at = (12 + name + align - 1) / align * align;
 		uint64_t whole = (content_at + content + align - 1) / align * align;
 		if (content_at > n || content > n - content_at)
@@ -458,7 +485,7 @@ size_t elf_build_id(const struct elf_image *e, const uint8_t **ret_bytes)
 		const uint8_t *at = s.type == PT_NOTE ? place(e, s.offset, s.file_bytes) : NULL;
 		looks += at != NULL;
 		for (unsigned align = 4; at && align <= 8; align += 4) {
-			size_t n = build_id_in(at, s.file_bytes, align, ret_bytes);
+			size_t n = build_id_in(e, at, s.file_bytes, align, ret_bytes);
 			if (n)
 				return n;
 		}
@@ -466,7 +493,7 @@ size_t elf_build_id(const struct elf_image *e, const uint8_t **ret_bytes)
 	for (uint32_t i = 0; looks < NOTES_MAX && elf_section(e, i, &c); i++) {
 		const uint8_t *at = c.type == SHT_NOTE ? elf_section_bytes(e, &c) : NULL;
 		looks += at != NULL;
-		size_t n = at ? build_id_in(at, c.bytes, 4, ret_bytes) : 0;
+		size_t n = at ? build_id_in(e, at, c.bytes, 4, ret_bytes) : 0;
 		if (n)
 			return n;
 	}

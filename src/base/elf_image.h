@@ -1,6 +1,7 @@
 /*
  * An ELF file's tables, read where they lie: the file is mapped, nothing is copied and nothing is allocated, and every
- * offset is checked before it is followed: files of strangers are read here. Both classes, this machine's byte order.
+ * offset is checked before it is followed: files of strangers are read here. Both classes, both byte orders: what this
+ * header hands out as numbers is in this machine's order, what it hands out as bytes is in the file's.
  * Who truncates a mapped file kills its reader with SIGBUS.
  */
 #ifndef BASE_ELF_IMAGE_H
@@ -12,11 +13,15 @@
 
 #include "base/error.h"
 
+/* So many bytes behind the end of a file that was mapped can be read, too: readers check once per record, not once per byte. */
+#define ELF_IMAGE_SLACK ((size_t)128 << 10)
+
 struct elf_image {
 	const uint8_t *bytes;
 	size_t n;
-	bool mapped;                    /* by elf_image_open: elf_image_close unmaps it */
+	bool mapped;                    /* by elf_image_open: has the slack behind it, and elf_image_close unmaps it */
 	bool is64;
+	bool swapped;                   /* the other byte order than this machine's */
 	uint16_t machine, type;         /* EM_X86_64, ET_DYN, ... */
 	uint64_t sections_at, segments_at;
 	uint32_t n_sections, section_bytes;
@@ -28,6 +33,7 @@ struct elf_image {
 /* E_IO: can't be opened; E_FORMAT: no ELF file, or a damaged one. */
 int elf_image_open(struct elf_image *e, const char *path, struct error *err);
 int elf_image_open_fd(struct elf_image *e, int fd, const char *name, struct error *err);   /* fd stays the caller's */
+/* The caller's memory, without slack. */
 int elf_image_memory(struct elf_image *e, const void *bytes, size_t n, const char *name, struct error *err);
 void elf_image_close(struct elf_image *e);
 

@@ -214,7 +214,12 @@ static int read_program(struct program *p, struct error *err)
 {
 	struct elf_image image;
 	struct elf_segment segment;
-	if (elf_image_open(&image, p->real, NULL))
+	int failed = elf_image_open(&image, p->real, NULL);
+	if (!failed && image.swapped) {
+		elf_image_close(&image);
+		failed = E_UNSUPPORTED;
+	}
+	if (failed)
 		return error_set(err, E_UNSUPPORTED, "%.200s is neither a program for this system nor a script with a "
 		                 "'#!' line that can be read", p->real);
 	for (uint32_t i = 0; !p->dynamic && elf_segment(&image, i, &segment); i++)

@@ -16,7 +16,7 @@
 #include "base/elf_image.h"
 #include "base/error.h"
 
-#define SPAN_SLACK ((size_t)128 << 10)
+#define SPAN_SLACK ELF_IMAGE_SLACK
 
 struct span {
 	const uint8_t *at;           /* NULL: there is no such section */

@@ -181,6 +181,55 @@ static void without_section_headers(void **state)
 	free(bytes);
 }
 
+/* A big-endian header with one section header and one program header, its fields at unaligned places. */
+static void the_other_byte_order(void **state)
+{
+	struct error err = { 0 };
+	struct elf_image e;
+	struct elf_segment segment;
+	struct elf_section section;
+	uint8_t bytes[1 + 64 + 56 + 64] = { 0 }, *file = bytes + 1;
+	(void)state;
+	memcpy(file, "\177ELF\2\2\1", 7);
+	file[16 + 1] = ET_DYN;
+	file[18 + 1] = EM_PPC64;
+	file[32 + 7] = 64;                       /* program headers */
+	file[40 + 7] = 64 + 56;                  /* section headers */
+	file[54 + 1] = 56;
+	file[56 + 1] = 1;
+	file[58 + 1] = 64;
+	file[60 + 1] = 1;
+	file[64 + 3] = PT_LOAD;
+	file[64 + 7] = PF_X;
+	memcpy(file + 64 + 16, "\0\1\2\3\4\5\6\7", 8);
+	file[64 + 56 + 7] = SHT_NOTE;
+	memcpy(file + 64 + 56 + 32, "\7\6\5\4\3\2\1\0", 8);
+	assert_int_equal(elf_image_memory(&e, file, sizeof bytes - 1, "big", &err), 0);
+	assert_int_equal(e.swapped, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+	assert_int_equal(e.machine, EM_PPC64);
+	assert_int_equal(e.type, ET_DYN);
+	assert_true(elf_segment(&e, 0, &segment));
+	assert_int_equal(segment.type, PT_LOAD);
+	assert_int_equal(segment.flags, PF_X);
+	assert_int_equal(segment.address, 0x0001020304050607);
+	assert_true(elf_section(&e, 0, &section));
+	assert_int_equal(section.bytes, 0x0706050403020100);
+	assert_false(elf_section(&e, 1, &section));
+}
+
+/* Behind the last page of the file, too. */
+static void a_mapped_file_has_slack(void **state)
+{
+	struct elf_image e;
+	unsigned sum = 0;
+	(void)state;
+	assert_int_equal(elf_image_open(&e, "/proc/self/exe", NULL), 0);
+	for (size_t i = 0; i < ELF_IMAGE_SLACK; i++)
+		sum |= e.bytes[e.n + i];
+	assert_int_equal(sum, 0);
+	elf_image_close(&e);
+}
+
 static void refusals(void **state)
 {
 	struct elf_image e = { .n = 7 };
@@ -193,9 +242,9 @@ static void refusals(void **state)
 	assert_int_equal(elf_image_memory(&e, "#!/bin/sh\necho hello", 20, "script", &err), E_FORMAT);
 	assert_string_equal(err.text, "script: is no ELF file");
 	assert_int_equal(elf_image_memory(&e, "", 0, "empty", &err), E_FORMAT);
-	assert_int_equal(elf_image_memory(&e, "\177ELF\2\2\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-	                                  "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 64, "big", &err), E_FORMAT);
-	assert_non_null(strstr(err.text, "another byte order"));
+	uint8_t header[64] = "\177ELF\2\3\1";
+	assert_int_equal(elf_image_memory(&e, header, sizeof header, "neither", &err), E_FORMAT);
+	assert_non_null(strstr(err.text, "its byte order is none"));
 	assert_int_equal(e.n, 7);
 }
 
@@ -236,6 +285,8 @@ int main(void)
 		cmocka_unit_test(local_symbols_are_in_symtab_only),
 		cmocka_unit_test(c_library_agrees_with_the_loader),
 		cmocka_unit_test(without_section_headers),
+		cmocka_unit_test(the_other_byte_order),
+		cmocka_unit_test(a_mapped_file_has_slack),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(cut_anywhere),
 	};
