@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "profile/profile.h"
+#include "symbol/debuginfod.h"
+#include "symbol/demangle.h"
 
 enum symbol_depth {
 	SYMBOL_NONE,         /* binary!0xoffset only */
@@ -19,7 +21,12 @@ enum symbol_depth {
 struct symbol_options {
 	enum symbol_depth depth;
 	const char *binary;          /* --binary: use this file for the main program */
-	const char *const *search;   /* --symbol-path: further directories, NULL-terminated; may be NULL */
+	const char *const *search;   /* --debug-dir: further directories, NULL-terminated; may be NULL */
+	const char *sysroot;         /* --sysroot: paths of binaries and debug files are below it; NULL: "/" */
+	struct debuginfod *debuginfod;       /* asked when no file is at hand; NULL: never */
+	bool no_cache;               /* --no-cache: neither ask nor write the answer cache */
+	enum demangle_mode demangle; /* of frames' function; system_name is always the linked one */
+	const char *perf_map;        /* --perf-map: names of code outside files; NULL: none */
 };
 
 /* One frame of an answer; names are demangled, borrowed until the answers are freed. */
@@ -50,6 +57,10 @@ struct symbol_answers {
 int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_offsets, size_t n,
                    enum symbol_depth depth, const struct symbol_options *o,
                    struct symbol_answers *ret, struct error *err);
+/* The same for the file's own virtual addresses, as nm prints them. */
+int symbol_resolve_addresses(const char *path, const char *build_id, const uint64_t *addresses, size_t n,
+                             enum symbol_depth depth, const struct symbol_options *o,
+                             struct symbol_answers *ret, struct error *err);
 void symbol_answers_finish(struct symbol_answers *a);
 
 /*
