@@ -2,7 +2,9 @@
  * Answers for addresses of one binary, as one block of bytes: what a worker hands to its parent and what the cache keeps. Strings
  * and frames are stored once; addresses are sorted, so an answer is found by bisection in the mapped bytes.
  *
- *   header | u64 addresses[n] | u32 first[n + 1] | u8 quality[n], padded | frames | strings, each ended by NUL
+ *   header | u64 addresses[n] | u32 first[n + 1] | u8 quality[n], padded to 8 | frames | strings, each ended by NUL
+ *
+ * In this machine's byte order: no other machine reads it.
  */
 #ifndef SYMBOL_ANSWERS_H
 #define SYMBOL_ANSWERS_H
@@ -52,8 +54,8 @@ size_t answers_find(const struct answers *a, uint64_t address);
 
 struct answers_builder {
 	uint64_t *addresses;         size_t n, addresses_capacity;
-	uint32_t *first;             size_t n_first, first_capacity;
-	uint8_t *quality;            size_t n_quality, quality_capacity;
+	uint32_t *first;             size_t first_capacity;
+	uint8_t *quality;            size_t quality_capacity;
 	struct answer_frame *frames; size_t n_frames, frames_capacity;
 	struct buf strings;
 	struct index index;          /* of strings, by their offset */
@@ -62,9 +64,9 @@ struct answers_builder {
 void answers_begin(struct answers_builder *b);
 void answers_end(struct answers_builder *b);
 
-/* Offset of a kept copy; 0 for the empty text. UINT32_MAX when out of memory or past the limit of 1 GiB. */
+/* Offset of a kept copy (up to a NUL in it); 0 for the empty text. UINT32_MAX when out of memory or past the limit of 1 GiB. */
 uint32_t answers_string(struct answers_builder *b, const char *text, size_t length);
-/* Addresses come in ascending order. E_NOMEM. */
+/* Addresses come in ascending order (otherwise nobody opens the block). E_NOMEM. */
 int answers_add(struct answers_builder *b, uint64_t address, enum answer_quality quality,
                 const struct answer_frame *frames, size_t n, struct error *err);
 /* The block, into an empty buf. E_NOMEM. */
