@@ -112,19 +112,19 @@ int elf_image_memory(struct elf_image *ret, const void *bytes, size_t n, const c
 	return 0;
 }
 
-/* The file, over the beginning of zeros that are longer. */
-static int map_with_slack(int fd, size_t n, const char *name, void **ret, struct error *err)
+/* The file, over the beginning of zeros that are longer; NULL with errno. */
+static void *map_with_slack(int fd, size_t n)
 {
 	void *room = mmap(NULL, n + ELF_IMAGE_SLACK, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (room == MAP_FAILED)
-		return error_set(err, E_IO, "%.200s: cannot map: %s", name, strerror(errno));
+		return NULL;
 	if (mmap(room, n, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-		error_set(err, E_IO, "%.200s: cannot map: %s", name, strerror(errno));
+		int why = errno;
 		munmap(room, n + ELF_IMAGE_SLACK);
-		return E_IO;
+		errno = why;
+		return NULL;
 	}
-	*ret = room;
-	return 0;
+	return room;
 }
 
 int elf_image_open_fd(struct elf_image *ret, int fd, const char *name, struct error *err)
@@ -136,11 +136,10 @@ int elf_image_open_fd(struct elf_image *ret, int fd, const char *name, struct er
 		return error_set(err, E_IO, "%.200s: is not a regular file", name);
 	if (st.st_size < EI_NIDENT)
 		return error_set(err, E_FORMAT, "%.200s: is no ELF file", name);
-	void *bytes;
-	int failed = map_with_slack(fd, (size_t)st.st_size, name, &bytes, err);
-	if (failed)
-		return failed;
-	failed = elf_image_memory(ret, bytes, (size_t)st.st_size, name, err);
+	void *bytes = map_with_slack(fd, (size_t)st.st_size);
+	if (!bytes)
+		return error_set(err, E_IO, "%.200s: cannot map: %s", name, strerror(errno));
+	int failed = elf_image_memory(ret, bytes, (size_t)st.st_size, name, err);
 	if (failed)
 		munmap(bytes, (size_t)st.st_size + ELF_IMAGE_SLACK);
 	else

@@ -6,13 +6,16 @@
 #ifndef SYMBOL_ELF_FILE_H
 #define SYMBOL_ELF_FILE_H
 
-#include <libelf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/elf_image.h"
 #include "base/error.h"
 
-struct elf_segment {
+#define BUILD_ID_TEXT 129        /* room for one in hex */
+
+struct loaded_segment {
 	uint64_t offset, file_bytes;         /* in the file */
 	uint64_t address, memory_bytes;      /* in the file's own address space */
 	bool executable;
@@ -21,20 +24,21 @@ struct elf_segment {
 struct elf_file {
 	char *path;
 	int fd;
-	Elf *elf;
-	struct elf_segment *segments;        /* the loadable ones */
+	struct elf_image image;
+	struct loaded_segment *segments;
 	size_t n_segments, segments_capacity;
 	uint64_t device, inode, bytes;
 	uint64_t page_bytes;                 /* biggest page that systems of this machine type use */
-	char build_id[129];                  /* lower-case hex, "" when there is none */
+	char build_id[BUILD_ID_TEXT];        /* lower-case hex, "" when there is none */
 	bool fixed_address;                  /* not position independent: addresses are those of the process */
-	bool has_symtab, has_debug_info;
-	Elf_Scn *mini;                       /* .gnu_debugdata, or NULL */
-	bool strange_links;                  /* refers to further debug files that are no regular files */
+	bool has_symtab;
+	bool has_debug_info;                 /* .debug_info or .zdebug_info */
 };
 
 /* E_IO when it can't be read or is no regular file, E_FORMAT when it is no ELF file. f is safe to finish in any case. */
 int elf_file_open(struct elf_file *f, const char *path, struct error *err);
+/* The same for a descriptor, which is f's from now on, also after an error; path is for messages and for what lies beside it. */
+int elf_file_open_fd(struct elf_file *f, int fd, const char *path, struct error *err);
 void elf_file_finish(struct elf_file *f);
 
 /* Address of a byte of the file; false when it isn't loaded. Executable segments win. */
@@ -51,10 +55,13 @@ bool elf_file_has_code(const struct elf_file *f, uint64_t address);
 /* Name and checksum of the separate debug file it asks for; NULL when none. Borrowed from f. */
 const char *elf_file_debuglink(const struct elf_file *f, uint32_t *ret_crc);
 
+/* Path and build id (hex) of the file that dwz moved common debug information to; NULL when none. Borrowed from f. */
+const char *elf_file_altlink(const struct elf_file *f, char ret_build_id[BUILD_ID_TEXT]);
+
 /*
  * What is in .gnu_debugdata: an xz-compressed ELF file whose .symtab has the functions that .dynsym lacks (Fedora's
- * stripped binaries have one). NULL when there is none or it is damaged. elf_end() it, then free() *ret_bytes.
+ * stripped binaries have one). False when there is none or it is damaged. free() *ret_bytes after the image's last use.
  */
-Elf *elf_file_mini(const struct elf_file *f, uint8_t **ret_bytes);
+bool elf_file_mini(const struct elf_file *f, struct elf_image *ret, uint8_t **ret_bytes);
 
 #endif

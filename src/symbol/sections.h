@@ -23,7 +23,11 @@ struct span {
 	size_t n;
 };
 
-/* .debug_info and so on; of a .dwo or .dwp file those that end in ".dwo". */
+/*
+ * .debug_info and so on. Of a .dwo or .dwp file those that end in ".dwo": also of an object file that has both, as
+ * -gsplit-dwarf=single makes them. Of several sections of one name (object files), the first that is in no COMDAT group:
+ * groups hold type units, which name no addresses.
+ */
 enum debug_section {
 	DEBUG_INFO,
 	DEBUG_TYPES,                 /* DWARF 4's type units */
@@ -43,21 +47,24 @@ enum debug_section {
 struct debug_sections {
 	const struct elf_image *image;       /* borrowed: must stay open */
 	bool swapped;                        /* the other byte order than this machine's */
+	bool split;                          /* those that end in ".dwo" are meant */
 	uint64_t limit_bytes;                /* of decompressed bytes still allowed */
 	struct span of[DEBUG_SECTIONS];      /* filled on demand; use sections_get() */
-	bool asked[DEBUG_SECTIONS];
-	bool owned[DEBUG_SECTIONS];
+	bool asked[DEBUG_SECTIONS];          /* and answered, unless busy: a thread is at it, others wait for done */
+	bool busy[DEBUG_SECTIONS];
+	bool owned[DEBUG_SECTIONS];          /* mapped by us, with the slack */
 	bool damaged;                        /* some section could not be decompressed, or is past the limit */
-	pthread_mutex_t lock;                /* guards all of the above but image and swapped */
+	pthread_mutex_t lock;                /* guards all of the above but image, swapped and split; not held while decompressing */
+	pthread_cond_t done;
 };
 
-/* limit_bytes: of all that is decompressed. Nothing is read yet. */
+/* limit_bytes: of all that is decompressed. No section is read yet. */
 void sections_init(struct debug_sections *s, const struct elf_image *image, uint64_t limit_bytes);
 void sections_finish(struct debug_sections *s);
 
 /* { NULL, 0 } when there is none or it is damaged. From any thread. */
 struct span sections_get(struct debug_sections *s, enum debug_section which);
-/* Bytes it has, decompressed; without decompressing it. */
+/* Bytes it has, decompressed, as it says itself; without decompressing it. */
 uint64_t sections_bytes(const struct debug_sections *s, enum debug_section which);
 
 #endif

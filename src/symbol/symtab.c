@@ -4,7 +4,7 @@
  */
 #include "symbol/symtab.h"
 
-#include <gelf.h>
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +13,25 @@
 #define PAIRS_PER_ADDRESS 200
 #define NAME_BYTES_MAX 65536
 #define COMPARED_BYTES 1024
+#define SECTIONS_MAX (1u << 20)
+#define BUCKETS_MAX (1u << 20)
 
 struct candidate {
 	uint64_t start;
-	uint32_t name;       /* offset in the string table */
+	uint64_t limit;      /* end of its section */
+	const char *name;
 	uint8_t rank;        /* 0: none */
 	uint8_t binding;
 };
 
 struct table {
-	Elf *elf;
-	const char *strings;         /* the names, up to the last NUL */
-	size_t strings_bytes;
+	const struct elf_image *image;
 	bool complete;               /* knows every label */
 	const uint64_t *addresses;
 	size_t n;
+	uint32_t *buckets;           /* first address of each equal part of the range they lie in, and n at the end */
+	size_t n_buckets;
+	unsigned shift;              /* a bucket is so many bits wide */
 	struct candidate *best;      /* sized symbols that cover, per address */
 	struct candidate *unsized;   /* at the first address past its start: taken over by those behind */
 	uint64_t *floor;             /* likewise: the last symbol start at or before */
@@ -37,13 +41,36 @@ struct table {
 	bool thumb;                  /* bit 0 of an address isn't part of it */
 };
 
-/* First address >= value. */
-static size_t lower_bound(const uint64_t *addresses, size_t n, uint64_t value)
+static bool make_buckets(struct table *t)
 {
-	size_t low = 0;
+	uint64_t first = t->addresses[0], range = t->addresses[t->n - 1] - first;
+	size_t want = 1;
+	while (want < t->n && want < BUCKETS_MAX)
+		want *= 2;
+	while (range >> t->shift >= want)
+		t->shift++;
+	t->n_buckets = (size_t)(range >> t->shift) + 1;
+	t->buckets = malloc((t->n_buckets + 1) * sizeof(*t->buckets));
+	if (!t->buckets)
+		return false;
+	for (size_t i = 0, b = 0; b <= t->n_buckets; b++) {
+		while (i < t->n && (t->addresses[i] - first) >> t->shift < b)
+			i++;
+		t->buckets[b] = (uint32_t)i;
+	}
+	return true;
+}
+
+/* Index of the first address >= value, which is not past the last one. */
+static size_t lower_bound(const struct table *t, uint64_t value)
+{
+	if (value <= t->addresses[0])
+		return 0;
+	size_t b = (size_t)((value - t->addresses[0]) >> t->shift);
+	size_t low = t->buckets[b], n = t->buckets[b + 1] - low;
 	while (n > 0) {
 		size_t half = n / 2;
-		if (addresses[low + half] < value) {
+		if (t->addresses[low + half] < value) {
 			low += half + 1;
 			n -= half + 1;
 		} else {
@@ -51,12 +78,6 @@ static size_t lower_bound(const uint64_t *addresses, size_t n, uint64_t value)
 		}
 	}
 	return low;
-}
-
-/* A candidate's name, or NULL. */
-static const char *name_of(const struct table *t, const struct candidate *c)
-{
-	return c->name < t->strings_bytes ? t->strings + c->name : NULL;
 }
 
 static bool is_mangled(const char *name)
@@ -78,7 +99,7 @@ static bool plainer(const char *a, const char *b)
 	return strncmp(a, b, COMPARED_BYTES) < 0;
 }
 
-static bool better(const struct table *t, const struct candidate *a, const struct candidate *b)
+static bool better(const struct candidate *a, const struct candidate *b)
 {
 	if (a->rank != b->rank)
 		return a->rank > b->rank;
@@ -87,7 +108,7 @@ static bool better(const struct table *t, const struct candidate *a, const struc
 	bool local_a = a->binding == STB_LOCAL, local_b = b->binding == STB_LOCAL;
 	if (local_a != local_b)
 		return local_b;
-	return a->name != b->name && plainer(name_of(t, a), name_of(t, b));
+	return a->name != b->name && plainer(a->name, b->name);
 }
 
 static bool add_sized(struct table *t, const struct candidate *c, uint64_t size, size_t first)
@@ -98,98 +119,70 @@ static bool add_sized(struct table *t, const struct candidate *c, uint64_t size,
 	for (size_t i = first; i < t->n && t->addresses[i] < end; i++) {
 		if (t->pairs-- == 0)
 			return false;
-		if (!t->best[i].rank || better(t, c, &t->best[i]))
+		if (!t->best[i].rank || better(c, &t->best[i]))
 			t->best[i] = *c;
 	}
 	return true;
 }
 
-/* False when the table can't be true. */
-static bool add_symbol(struct table *t, const GElf_Sym *s)
+/* The end of the symbol's section when that holds code; 0 otherwise. A file without section headers is searched by segments. */
+static uint64_t code_end(const struct table *t, const struct elf_symbol *s)
 {
-	unsigned type = GELF_ST_TYPE(s->st_info);
-	bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
-	if (!function && type != STT_NOTYPE)
+	struct elf_segment g;
+	if (t->n_ends)
+		return s->section < t->n_ends ? t->ends[s->section] : 0;
+	for (uint32_t i = 0; i < 64 && elf_segment(t->image, i, &g); i++)
+		if (g.type == PT_LOAD && (g.flags & PF_X) && s->value - g.address < g.memory_bytes)
+			return g.address + g.memory_bytes;
+	return 0;
+}
+
+/* False when the table can't be true. */
+static bool add_symbol(struct table *t, const struct elf_symbol *s)
+{
+	bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
+	if ((!function && s->type != STT_NOTYPE) || s->section == SHN_UNDEF)
 		return true;
-	if (s->st_shndx == SHN_UNDEF || s->st_shndx >= t->n_ends || !t->ends[s->st_shndx])
+	struct candidate c = { .start = s->value & ~(uint64_t)t->thumb, .name = s->name, .rank = function ? 2 : 1,
+		               .binding = s->binding };
+	if (c.start > t->addresses[t->n - 1] || !(c.limit = code_end(t, s)))
 		return true;
-	struct candidate c = { s->st_value & ~(uint64_t)t->thumb, s->st_name, function ? 2 : 1,
-		               (uint8_t)GELF_ST_BIND(s->st_info) };
-	size_t first = lower_bound(t->addresses, t->n, c.start);
-	if (first == t->n)
-		return true;
+	size_t first = lower_bound(t, c.start);
 	if (c.start > t->floor[first] || !t->floor[first])
 		t->floor[first] = c.start;
-	if (s->st_size)
-		return add_sized(t, &c, s->st_size, first);
+	if (s->bytes)
+		return add_sized(t, &c, s->bytes, first);
 	/* A local label in the middle of a function names nothing; a function or a global one does. */
 	bool names = t->complete && (function || c.binding != STB_LOCAL);
 	struct candidate *have = &t->unsized[first];
-	if (names && (!have->rank || c.start > have->start ||
-	              (c.start == have->start && better(t, &c, have))))
+	if (names && (!have->rank || c.start > have->start || (c.start == have->start && better(&c, have))))
 		*have = c;
 	return true;
 }
 
 static bool read_code_sections(struct table *t)
 {
-	size_t n;
-	if (elf_getshdrnum(t->elf, &n) < 0 || n > 1 << 20)
-		return false;
+	size_t n = t->image->n_sections < SECTIONS_MAX ? t->image->n_sections : SECTIONS_MAX;
+	struct elf_section s;
 	t->ends = calloc(n + 1, sizeof(*t->ends));
 	if (!t->ends)
 		return false;
 	t->n_ends = n;
-	for (size_t i = 1; i < n; i++) {
-		GElf_Shdr h;
-		if (gelf_getshdr(elf_getscn(t->elf, i), &h) && (h.sh_flags & SHF_EXECINSTR))
-			t->ends[i] = h.sh_addr + h.sh_size;
-	}
-	return true;
-}
-
-static bool read_strings(struct table *t, size_t section)
-{
-	Elf_Scn *s = elf_getscn(t->elf, section);
-	Elf_Data *data = s ? elf_getdata(s, NULL) : NULL;
-	const char *end = data && data->d_buf ? memrchr(data->d_buf, '\0', data->d_size) : NULL;
-	if (!end)
-		return false;
-	t->strings = data->d_buf;
-	t->strings_bytes = (size_t)(end - t->strings) + 1;
-	return true;
-}
-
-static bool stream(struct table *t, Elf_Scn *section, const GElf_Shdr *h)
-{
-	Elf_Data *data = elf_getdata(section, NULL);
-	size_t entry = gelf_fsize(t->elf, ELF_T_SYM, 1, EV_CURRENT);
-	if (!data || !data->d_buf || !entry)
-		return true;
-	if (!read_strings(t, h->sh_link))
-		return true;
-	size_t n = data->d_size / entry;
-	for (size_t i = 1; i < n && i < INT32_MAX; i++) {
-		GElf_Sym s;
-		if (gelf_getsym(data, (int)i, &s) && !add_symbol(t, &s))
-			return false;
-	}
+	for (uint32_t i = 1; i < n && elf_section(t->image, i, &s); i++)
+		if (s.flags & SHF_EXECINSTR)
+			t->ends[i] = s.address + s.bytes;
 	return true;
 }
 
 /* The candidate without size that reaches address i, now that every symbol was seen. */
-static const struct candidate *unsized_for(const struct table *t, size_t i,
-                                           const struct candidate *last, uint64_t floor)
+static const struct candidate *unsized_for(const struct table *t, size_t i, const struct candidate *last, uint64_t floor)
 {
-	if (!last->rank || last->start != floor || t->addresses[i] - floor >= UNSIZED_MAX)
-		return NULL;
-	for (size_t s = 1; s < t->n_ends; s++)
-		if (t->ends[s] > floor && t->ends[s] <= t->addresses[i])
-			return NULL;             /* a section ends in between */
-	return last;
+	uint64_t address = t->addresses[i];
+	bool reaches = last->rank && last->start == floor && address - floor < UNSIZED_MAX && address < last->limit;
+	return reaches ? last : NULL;
 }
 
-static void choose(const struct table *t, struct symtab_hit *hits)
+static void choose(const struct table *t, enum symtab_kind kind, struct symtab_hit *hits)
 {
 	struct candidate last = { .rank = 0 };
 	uint64_t floor = 0;
@@ -201,43 +194,40 @@ static void choose(const struct table *t, struct symtab_hit *hits)
 		const struct candidate *c = &t->best[i];
 		if (!c->rank)
 			c = unsized_for(t, i, &last, floor);
-		const char *name = c && !hits[i].name ? name_of(t, c) : NULL;
+		const char *name = c && !hits[i].name ? c->name : NULL;
 		if (!name || !*name || strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 			continue;
-		hits[i] = (struct symtab_hit){ name, strcspn(name, "@"), c->start };
+		hits[i] = (struct symtab_hit){ name, strcspn(name, "@"), c->start, kind };
 		if (hits[i].length == 0)
 			hits[i].length = strlen(name);
 	}
 }
 
-int symtab_join(Elf *elf, enum symtab_kind kind, const uint64_t *addresses, size_t n,
+int symtab_join(const struct elf_image *e, enum symtab_kind kind, const uint64_t *addresses, size_t n,
                 struct symtab_hit *hits, struct error *err)
 {
-	struct table t = { .elf = elf, .complete = kind == SYMTAB_FULL,
-	                   .addresses = addresses, .n = n };
-	uint32_t type = kind == SYMTAB_DYNAMIC ? SHT_DYNSYM : SHT_SYMTAB;
-	GElf_Ehdr header;
-	if (n == 0 || !gelf_getehdr(elf, &header))
+	struct table t = { .image = e, .complete = kind == SYMTAB_FULL, .addresses = addresses, .n = n };
+	struct elf_symbols symbols;
+	struct elf_symbol s;
+	if (n == 0 || n >= UINT32_MAX || !elf_symbols_begin(&symbols, e, kind == SYMTAB_DYNAMIC))
 		return 0;
-	t.thumb = header.e_machine == EM_ARM;
+	t.thumb = e->machine == EM_ARM;
 	t.pairs = PAIRS_BASE + PAIRS_PER_ADDRESS * (uint64_t)n;
 	t.best = calloc(n, sizeof(*t.best));
 	t.unsized = calloc(n, sizeof(*t.unsized));
 	t.floor = calloc(n, sizeof(*t.floor));
 	int rc = 0;
-	if (!t.best || !t.unsized || !t.floor || !read_code_sections(&t))
+	if (!t.best || !t.unsized || !t.floor || !read_code_sections(&t) || !make_buckets(&t))
 		rc = error_nomem(err, "symbols");
-	for (Elf_Scn *s = NULL; rc == 0 && (s = elf_nextscn(elf, s));) {
-		GElf_Shdr h;
-		if (gelf_getshdr(s, &h) && h.sh_type == type) {
-			if (stream(&t, s, &h))
-				choose(&t, hits);
-			break;
-		}
-	}
+	bool good = rc == 0;
+	while (good && elf_symbols_next(&symbols, &s))
+		good = add_symbol(&t, &s);
+	if (good)
+		choose(&t, kind, hits);
 	free(t.best);
 	free(t.unsized);
 	free(t.floor);
 	free(t.ends);
+	free(t.buckets);
 	return rc;
 }

@@ -10,20 +10,14 @@
 #ifndef SYMBOL_SYMTAB_H
 #define SYMBOL_SYMTAB_H
 
-#include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/elf_image.h"
 #include "base/error.h"
 
 #define UNSIZED_MAX 65536
-
-struct symtab_hit {
-	const char *name;    /* borrowed from the ELF file; NULL: none */
-	size_t length;       /* of the name without its version ("@@GLIBC_2.2.5") */
-	uint64_t start;
-};
 
 enum symtab_kind {
 	SYMTAB_FULL,         /* .symtab */
@@ -31,11 +25,18 @@ enum symtab_kind {
 	SYMTAB_DYNAMIC,      /* .dynsym */
 };
 
+struct symtab_hit {
+	const char *name;    /* borrowed from the ELF file; NULL: none */
+	size_t length;       /* of the name without its version ("@@GLIBC_2.2.5") */
+	uint64_t start;
+	enum symtab_kind kind;       /* of the table that named it */
+};
+
 /*
  * Fills those of hits[0..n) that have no name yet. addresses is sorted, without repeats. A table that
- * is damaged or absurdly overlapping fills nothing.
+ * is damaged or absurdly overlapping fills nothing. E_NOMEM.
  */
-int symtab_join(Elf *elf, enum symtab_kind kind, const uint64_t *addresses, size_t n,
+int symtab_join(const struct elf_image *e, enum symtab_kind kind, const uint64_t *addresses, size_t n,
                 struct symtab_hit *hits, struct error *err);
 
 #endif
