@@ -11,13 +11,14 @@ mkdir -p "build-fuzz/$name"
 case $name in
 http) modules="base http" ;;
 symbol_body) modules="base" ;;
+demangle) modules="base" extra="src/symbol/demangle.c -liberty" ;;
 *) modules="base profile format" ;;
 esac
 sources=$(for module in $modules; do echo "src/$module/"*.c; done)
 clang=$(command -v clang || command -v clang-14)
 "$clang" -std=gnu11 -D_GNU_SOURCE -g -O2 -fno-omit-frame-pointer -Isrc -Iinclude \
 	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o "build-fuzz/fuzz_$name" \
-	${FUZZ_CFLAGS:-} "fuzz/fuzz_$name.c" $sources -ldeflate -lisal -lz -lm -pthread
+	${FUZZ_CFLAGS:-} "fuzz/fuzz_$name.c" $sources ${extra:-} -ldeflate -lisal -lz -lm -pthread
 [ ! -f "fuzz/$name.dict" ] || set -- "-dict=fuzz/$name.dict" "$@"
 exec "build-fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 "$@" \
 	-artifact_prefix="build-fuzz/$name-" "build-fuzz/$name" "fuzz/corpus/$name"

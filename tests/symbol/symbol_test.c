@@ -299,79 +299,6 @@ static void absurd_debug_information_costs_little(void **state)
 	symbol_answers_finish(&a);
 }
 
-/* --- demangling --- */
-
-static void assert_demangled(const char *mangled, const char *want)
-{
-	struct buf b;
-	buf_init(&b, 1 << 20);
-	buf_adds(&b, "> ");
-	symbol_demangle(mangled, &b);
-	assert_memory_equal(b.data, "> ", 2);
-	assert_string_equal(b.data + 2, want);
-	buf_finish(&b);
-}
-
-static void names_are_demangled(void **state)
-{
-	(void)state;
-	assert_demangled("main", "main");
-	assert_demangled("", "");
-	assert_demangled("_Z", "_Z");
-	assert_demangled("_start", "_start");
-	assert_demangled("_ZN2ns5Class6methodEiPKc", "ns::Class::method(int, char const*)");
-	assert_demangled("_ZN12_GLOBAL__N_11fEv.cold", "(anonymous namespace)::f() [clone .cold]");
-	assert_demangled("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place");
-	assert_demangled("_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
-	                 "<Test + 'static as foo::Bar<Test>>::bar");
-	assert_demangled("_RNvC6_123foo3bar", "123foo::bar");
-	assert_demangled("_RNvNtNtCsfEOYDRpO4Ta_11miniz_oxide7inflate4core9init_tree",
-	                 "miniz_oxide::inflate::core::init_tree");
-}
-
-static void long_and_hostile_names_are_bounded(void **state)
-{
-	(void)state;
-	struct buf name, b;
-	buf_init(&name, 1 << 20);
-	buf_init(&b, 1 << 20);
-	/* 1,500 characters are real C++; libiberty by itself stops at 1,024. */
-	buf_adds(&name, "_Z1fI");
-	for (int i = 0; i < 300; i++)
-		buf_adds(&name, "3abcI");
-	buf_adds(&name, "i");
-	for (int i = 0; i < 301; i++)
-		buf_adds(&name, "E");
-	buf_adds(&name, "vv");
-	symbol_demangle(name.data, &b);
-	assert_memory_equal(b.data, "void f<abc<abc<", 15);
-	/* Doubles with every step: 2^30 without a limit. */
-	buf_reset(&name);
-	buf_reset(&b);
-	buf_adds(&name, "_Z1fSt4pairIiiE");
-	for (int i = 0; i < 30; i++)
-		buf_printf(&name, "S_IS%c_S%c_E", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i],
-		           "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i]);
-	symbol_demangle(name.data, &b);
-	assert_string_equal(b.data, name.data);
-	/* Nesting that libiberty gives up on (after recursing some way), and length without end. */
-	buf_reset(&name);
-	buf_reset(&b);
-	buf_adds(&name, "_Z1f");
-	while (name.len < 4095)
-		buf_addc(&name, 'P');
-	buf_addc(&name, 'i');
-	symbol_demangle(name.data, &b);
-	assert_string_equal(b.data, name.data);
-	while (name.len < 200000)
-		buf_addc(&name, 'P');
-	buf_reset(&b);
-	symbol_demangle(name.data, &b);
-	assert_string_equal(b.data, name.data);
-	buf_finish(&name);
-	buf_finish(&b);
-}
-
 /* --- profiles --- */
 
 static uint32_t add_mapping(struct profile *p, const char *path, uint64_t start, uint64_t bytes,
@@ -767,8 +694,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(inlined_calls_come_innermost_first),
 		cmocka_unit_test(wrong_files_are_refused_with_a_reason),
 		cmocka_unit_test(absurd_debug_information_costs_little),
-		cmocka_unit_test(names_are_demangled),
-		cmocka_unit_test(long_and_hostile_names_are_bounded),
 		cmocka_unit_test(every_location_gets_a_name),
 		cmocka_unit_test(lines_that_are_there_stay),
 		cmocka_unit_test(unnamed_code_is_shown_by_the_files_own_address),
