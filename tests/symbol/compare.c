@@ -1,39 +1,48 @@
 /*
- * Asks us and a reference about the same addresses of a binary and counts where the answers
- * differ, by kind. Addresses are drawn at random from the executable segments (or from function
- * symbols only, or given on standard input).
+ * Asks us and a reference about the same addresses of a binary and counts where the answers differ, by kind. We are asked in
+ * this process (resolve.h: no worker, no cache), so this is also what to run under a debugger or a profiler.
  *
  *   compare [options] REFERENCE BINARY    (llvm-symbolizer, or with -a addr2line)
- *     -n N          addresses (2000)         -s SEED
- *     -d DIR        search directory for us (and --debug-file-directory for the reference)
- *     -t            symbol tables only       -v    show each difference
- *     -p            print our answers instead of comparing (no reference; BINARY only)
+ *   compare -p | -q [options] BINARY
+ *     -n N          random addresses of .text (2000)     -s SEED (1)
+ *     -w            of all that is executable, not only of .text
+ *     -i            addresses (hex) from standard input
+ *     -d DIR        look for debug files there, too      -t    symbol tables only      -j N   threads (1)
+ *     -r FILE       the reference reads this file instead: the same code, with debug information in a form it understands
  *     -a            the reference is binutils' addr2line
- *     -q            only the time it takes   -i    addresses (hex) from standard input
+ *     -v            show each difference                 -k KIND   only those of that kind
+ *     -p            print our answers instead of comparing
+ *     -q            only the time it takes, and what it takes of memory
  *
- * Prints one line of counts: addresses frames chains names lines neighbours aliases missed
- *   chains: different number of frames    names: linkage names differ (after the known rewriting)
- *   lines:  different file or line        neighbours: the reference names an address that no symbol covers
- *   missed: a symbol covers the address, and only the reference says so
- *   aliases: the reference put another symbol of the same code in place of DWARF's name (not counted in names)
- * What is known to be spelled differently and doesn't count: a clone suffix (.cold, .part.0, ...); scopes and
- * parameters of functions that have no linkage name in DWARF; line 0.
+ * Prints one line of counts; every address is in exactly one of these:
+ *   same        function, file and line of each frame are equal, or spelled in one of these ways:
+ *               a clone suffix (.cold, .part.0) that only one has; scopes and parameters of a function whose linkage name
+ *               is not in DWARF; another alias of a C library function (__GI___fork, fork); line 0 (the reference then says
+ *               the unit's file)
+ *   alias       the outermost function is named by another symbol that covers the address (folded or aliased code)
+ *   start       there is no symbol: we say where the function begins (fn_2a300), the reference says nothing
+ *   neighbour   the reference names a symbol that does not cover the address (padding, PLT stubs): checked in the symbol table
+ *   unnamed     nothing from the reference, but a symbol or debug information from us
+ *   missed      a symbol or debug information from the reference, checked, but nothing from us
+ *   chain       different numbers of frames
+ *   name, file, line   the innermost frame that differs does so there
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "symbol/elf_file.h"
-#include "symbol/symbol.h"
+#include "symbol/resolve.h"
 
-#include <gelf.h>
+enum { FRAMES_MAX = 4096 };
 
 struct reference_frame {
 	char *function, *file;
@@ -41,22 +50,50 @@ struct reference_frame {
 };
 
 struct settings {
-	size_t n;
+	size_t n, threads;
 	uint64_t seed;
-	const char *search[2];
-	bool table, verbose, print, quiet, from_stdin, addr2line;
-	const char *reference, *binary;
+	bool wide, table, verbose, print, quiet, from_stdin, addr2line;
+	const char *search, *kind, *reference, *binary, *reference_binary;
 };
 
-struct counts {
-	size_t addresses, frames, chains, names, lines, neighbours, unknown, aliases, missed;
+/* A function symbol, and the end of whatever begins before it. */
+struct symbol {
+	uint64_t start, end, all_end;
+	const char *name;
 };
+
+struct symbols {
+	struct symbol *items;
+	size_t n, capacity;
+};
+
+struct asked {
+	const struct settings *s;
+	struct elf_file file, debug;
+	bool has_debug;
+	uint64_t *addresses;
+	size_t n;
+	struct symbols symbols;
+	struct answers answers;
+	struct buf block;
+};
+
+enum kind { SAME, ALIAS, START, NEIGHBOUR, UNNAMED, MISSED, CHAIN, NAME, FILE_NAME, LINE, KINDS };
+static const char *const kind_names[KINDS] = { "same", "alias", "start", "neighbour", "unnamed", "missed", "chain", "name", "file", "line" };
 
 static void fail(const char *what)
 {
 	fprintf(stderr, "compare: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
+
+static void fail_with(const struct error *err)
+{
+	fprintf(stderr, "compare: %s\n", err->text);
+	exit(1);
+}
+
+/* --- which addresses --- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -66,56 +103,221 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* File offsets, drawn from the executable segments. */
-static void draw(const struct elf_file *f, const struct settings *s, uint64_t *offsets)
+static uint64_t draw_wide(const struct elf_file *f, uint64_t random)
 {
-	uint64_t total = 0, state = s->seed;
+	uint64_t total = 0;
 	for (size_t i = 0; i < f->n_segments; i++)
 		total += f->segments[i].executable ? f->segments[i].file_bytes : 0;
-	for (size_t k = 0; k < s->n; k++) {
-		uint64_t at = total ? next_random(&state) % total : 0;
-		for (size_t i = 0; i < f->n_segments; i++) {
-			const struct elf_segment *g = &f->segments[i];
-			if (!g->executable)
-				continue;
-			if (at < g->file_bytes) {
-				offsets[k] = g->offset + at;
-				break;
-			}
-			at -= g->file_bytes;
-		}
+	uint64_t at = total ? random % total : 0;
+	for (size_t i = 0; i < f->n_segments; i++) {
+		const struct loaded_segment *g = &f->segments[i];
+		if (g->executable && at < g->file_bytes)
+			return g->address + at;
+		at -= g->executable ? g->file_bytes : 0;
+	}
+	return 0;
+}
+
+static void draw(struct asked *a)
+{
+	struct elf_section text;
+	uint64_t state = a->s->seed;
+	bool wide = a->s->wide || !elf_section_named(&a->file.image, ".text", &text) || text.bytes == 0;
+	a->n = a->s->n;
+	a->addresses = calloc(a->n + 1, sizeof(*a->addresses));
+	if (!a->addresses)
+		fail("memory");
+	for (size_t i = 0; i < a->n; i++) {
+		uint64_t random = next_random(&state);
+		a->addresses[i] = wide ? draw_wide(&a->file, random) : text.address + random % text.bytes;
 	}
 }
 
-static size_t read_addresses(const struct elf_file *f, uint64_t **ret)
+static void read_addresses(struct asked *a)
 {
-	size_t n = 0, capacity = 0;
-	uint64_t *offsets = NULL;
+	size_t capacity = 0;
 	char line[64];
 	while (fgets(line, sizeof(line), stdin)) {
-		uint64_t address;
 		char *hex = strncmp(line, "0x", 2) ? line : line + 2;
-		uint64_t *slot = ARRAY_PUSH(offsets, n, capacity, SIZE_MAX);
-		if (!slot || !text_parse_u64(hex, strcspn(hex, "\n"), 16, &address) ||
-		    !elf_file_offset(f, address, slot))
+		uint64_t *slot = ARRAY_PUSH(a->addresses, a->n, capacity, SIZE_MAX);
+		if (!slot || !text_parse_u64(hex, strcspn(hex, "\n"), 16, slot))
 			fail("bad address");
 	}
-	*ret = offsets;
-	return n;
 }
 
-/* Runs the reference on the addresses; its answers are left in a temporary file. */
-static FILE *ask_reference(const struct settings *s, const struct elf_file *f,
-                           const uint64_t *offsets, size_t n)
+static int by_value(const void *a, const void *b)
 {
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static void sort_addresses(struct asked *a)
+{
+	size_t n = 0;
+	qsort(a->addresses, a->n, sizeof(*a->addresses), by_value);
+	for (size_t i = 0; i < a->n; i++)
+		if (n == 0 || a->addresses[n - 1] != a->addresses[i])
+			a->addresses[n++] = a->addresses[i];
+	a->n = n;
+}
+
+/* --- what symbols there are --- */
+
+static void add_symbols(struct symbols *to, const struct elf_image *image, bool dynamic)
+{
+	struct elf_symbols walk;
+	struct elf_symbol s;
+	if (!elf_symbols_begin(&walk, image, dynamic))
+		return;
+	while (elf_symbols_next(&walk, &s)) {
+		if (s.section == 0 || !*s.name || s.type == 1 || s.type == 3 || s.type == 4 || s.type == 6)
+			continue;               /* undefined; data, section, file, thread-local */
+		struct symbol *slot = ARRAY_PUSH(to->items, to->n, to->capacity, SIZE_MAX);
+		if (!slot)
+			fail("symbols");
+		*slot = (struct symbol){ s.value, s.value + s.bytes, 0, s.name };
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static void load_symbols(struct asked *a)
+{
+	struct symbols *s = &a->symbols;
+	add_symbols(s, &a->file.image, false);
+	add_symbols(s, &a->file.image, true);
+	if (a->has_debug)
+		add_symbols(s, &a->debug.image, false);
+	if (s->n)
+		qsort(s->items, s->n, sizeof(*s->items), by_start);
+	/* Hand-written code without sizes reaches up to the next symbol. */
+	for (size_t i = 0, k; i < s->n; i++) {
+		for (k = i + 1; k < s->n && s->items[k].start == s->items[i].start;)
+			k++;
+		if (s->items[i].end == s->items[i].start && k < s->n)
+			s->items[i].end = s->items[k].start;
+		uint64_t before = i ? s->items[i - 1].all_end : 0;
+		s->items[i].all_end = s->items[i].end > before ? s->items[i].end : before;
+	}
+}
+
+/* Does a symbol of that name (NULL: of any, sized or not) cover the address? */
+static bool covers(const struct symbols *s, const char *name, uint64_t address)
+{
+	size_t from = 0, to = s->n;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		if (s->items[middle].start <= address)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	for (; from-- > 0 && s->items[from].all_end > address;)
+		if (s->items[from].end > address && (!name || !strcmp(s->items[from].name, name)))
+			return true;
+	return false;
+}
+
+/* --- us --- */
+
+static int open_plain(const char *path, char *ret_path, unsigned long size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && (size_t)snprintf(ret_path, size, "%s", path) >= size) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int open_beside(const char *of, const char *name, char *ret_path, unsigned long size)
+{
+	char path[8192], folder[4096];
+	snprintf(folder, sizeof(folder), "%s", of);
+	snprintf(path, sizeof(path), name[0] == '/' ? "%.0s%s" : "%s/%s", dirname(folder), name);
+	return open_plain(path, ret_path, size);
+}
+
+/* The simplest there is: nothing is checked. What programs use is tested by other tests. */
+static int open_file(void *context, const struct file_request *r, char *ret_path, unsigned long size)
+{
+	const struct settings *s = context;
+	const char *folders[] = { s->search, "/usr/lib/debug" };
+	char path[8192];
+	int fd = -1;
+	if (r->kind == FILE_DWP) {
+		snprintf(path, sizeof(path), "%s.dwp", r->of);
+		return open_plain(path, ret_path, size);
+	}
+	if (r->kind == FILE_DWO) {
+		snprintf(path, sizeof(path), r->name[0] == '/' || !r->folder ? "%.0s%s" : "%s/%s", r->folder ? r->folder : "", r->name);
+		return open_plain(path, ret_path, size);
+	}
+	for (size_t i = 0; i < 2 && fd < 0 && r->build_id[0]; i++) {
+		snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", folders[i] ? folders[i] : ".", r->build_id, r->build_id + 2);
+		fd = open_plain(path, ret_path, size);
+	}
+	return fd >= 0 || !r->name ? fd : open_beside(r->of, r->name, ret_path, size);
+}
+
+static double now(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static long status_kib(const char *name)
+{
+	char line[256];
+	long kib = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			sscanf(line + strlen(name), ": %ld", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+static void ask_us(struct asked *a)
+{
+	struct error err;
+	struct answers_builder b;
+	struct resolve_result result;
+	struct file_source files = { open_file, (void *)(uintptr_t)a->s };
+	struct resolve_options o = { .depth = a->s->table ? SYMBOL_TABLE : SYMBOL_FULL, .files = &files, .threads = a->s->threads };
+	double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+	answers_begin(&b);
+	if (resolve(&a->file, a->addresses, a->n, &o, &b, &result, &err))
+		fail_with(&err);
+	wall = now(CLOCK_MONOTONIC) - wall;
+	cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	if (a->s->quiet)
+		printf("addresses %zu frames %zu seconds %.4f cpu %.4f anonymous-kib %ld peak-kib %ld%s\n", a->n, b.n_frames, wall, cpu,
+		       status_kib("RssAnon"), status_kib("VmHWM"), result.damaged ? " damaged" : "");
+	buf_init(&a->block, BUF_MAX_DEFAULT);
+	if (answers_write(&b, &a->block, &err) || answers_open(&a->answers, a->block.data, a->block.len, &err))
+		fail_with(&err);
+	answers_end(&b);
+}
+
+/* --- the reference --- */
+
+/* Runs it on the addresses; its answers are left in a temporary file. */
+static FILE *ask_reference(const struct asked *a)
+{
+	const struct settings *s = a->s;
+	const char *binary = s->reference_binary ? s->reference_binary : s->binary;
 	FILE *in = tmpfile(), *out = tmpfile();
 	if (!in || !out)
 		fail("tmpfile");
-	for (size_t i = 0; i < n; i++) {
-		uint64_t address = 0;
-		elf_file_address(f, offsets[i], &address);
-		fprintf(in, "0x%llx\n", (unsigned long long)address);
-	}
+	for (size_t i = 0; i < a->n; i++)
+		fprintf(in, "0x%llx\n", (unsigned long long)a->addresses[i]);
 	fflush(in);
 	rewind(in);
 	pid_t pid = fork();
@@ -123,14 +325,13 @@ static FILE *ask_reference(const struct settings *s, const struct elf_file *f,
 		fail("fork");
 	if (pid == 0) {
 		char directory[4096];
-		snprintf(directory, sizeof(directory), "--debug-file-directory=%s",
-		         s->search[0] ? s->search[0] : "/usr/lib/debug");
+		snprintf(directory, sizeof(directory), "--debug-file-directory=%s", s->search ? s->search : "/usr/lib/debug");
 		dup2(fileno(in), 0);
 		dup2(fileno(out), 1);
 		if (s->addr2line)
-			execlp(s->reference, s->reference, "-a", "-f", "-i", "-e", s->binary, (char *)NULL);
-		execlp(s->reference, s->reference, "--obj", s->binary, "--inlines", "--no-demangle",
-		       directory, (char *)NULL);
+			execlp(s->reference, s->reference, "-a", "-f", "-i", "-e", binary, (char *)NULL);
+		execlp(s->reference, s->reference, "--obj", binary, "--inlines", "--no-demangle", "--output-style=LLVM",
+		       "--functions=linkage", directory, (char *)NULL);
 		_exit(127);
 	}
 	int status;
@@ -175,7 +376,7 @@ static void split_place(char *place, bool has_column, struct reference_frame *re
  * The frames of one answer: pairs of lines up to an empty one. addr2line writes the address before them instead, so
  * the next answer's must be kept.
  */
-static size_t read_answer(const struct settings *s, FILE *in, struct reference_frame *frames, size_t max)
+static size_t read_answer(const struct settings *s, FILE *in, struct reference_frame *frames)
 {
 	static bool begun;
 	char *line = NULL;
@@ -188,7 +389,7 @@ static size_t read_answer(const struct settings *s, FILE *in, struct reference_f
 				continue;
 			break;
 		}
-		if (n == max)
+		if (n == FRAMES_MAX)
 			fail("too many frames");
 		frames[n].function = strdup(line);
 		if (!read_line(in, &line, &room))
@@ -197,6 +398,21 @@ static size_t read_answer(const struct settings *s, FILE *in, struct reference_f
 	}
 	free(line);
 	return n;
+}
+
+/* --- is it the same --- */
+
+struct our_frame {
+	const char *function, *system_name, *file;      /* NULL: unknown */
+	uint32_t line, column, start_line;
+};
+
+static struct our_frame our_frame(const struct asked *a, size_t i)
+{
+	const struct answer_frame *f = &a->answers.frames[i];
+	const char *strings = a->answers.strings;
+	return (struct our_frame){ f->function ? strings + f->function : NULL, f->system_name ? strings + f->system_name : NULL,
+		                   f->file ? strings + f->file : NULL, f->line, f->column, f->start_line };
 }
 
 /* The last part of a name: without scopes, template arguments, parameters. Good enough to compare. */
@@ -232,7 +448,15 @@ static const char *bare(const char *name)
 	return name + strspn(name, "_");
 }
 
-static bool same_name(const struct symbol_frame *ours, const char *theirs)
+/* What lies before a suffix that compilers put behind a linkage name. */
+static size_t stem(const char *name)
+{
+	const char *dot = *name ? strchr(name + 1, '.') : NULL;
+	return dot ? (size_t)(dot - name) : strlen(name);
+}
+
+/* The linkage name decides where both have one; DWARF without one has the bare name, and only that can be compared. */
+static bool same_name(const struct our_frame *ours, const char *theirs)
 {
 	const char *linkage = ours->system_name ? ours->system_name : ours->function;
 	if (!linkage)
@@ -240,20 +464,17 @@ static bool same_name(const struct symbol_frame *ours, const char *theirs)
 	if (!strcmp(linkage, theirs))
 		return true;
 	if (!strcmp(bare(linkage), bare(theirs)) || !strcmp(bare(ours->function), bare(theirs)))
-		return true;                    /* aliases of the C library */
-	size_t stem = strcspn(theirs, ".");
-	if (strlen(linkage) == stem && !strncmp(linkage, theirs, stem))
-		return true;                    /* foo.cold */
-	/* What the reference has a linker's name for must have been equal. */
+		return true;
+	if (stem(linkage) == stem(theirs) && !strncmp(linkage, theirs, stem(linkage)))
+		return true;
 	bool mangled = !strncmp(theirs, "_Z", 2) || !strncmp(theirs, "_R", 2);
 	if (mangled && ours->system_name && strncmp(ours->system_name, "__GI_", 5))
 		return false;
-	/* Without a linkage name the reference says the bare name, or takes the symbol table's. */
 	struct buf plain;
-	buf_init(&plain, 1 << 20);
-	char *cut = strndup(theirs, theirs[0] == '_' ? stem : strlen(theirs));
-	symbol_demangle(cut, &plain);
 	char a[1024], b[1024];
+	buf_init(&plain, 1 << 20);
+	char *cut = strndup(theirs, mangled ? stem(theirs) : strlen(theirs));
+	demangle(cut, DEMANGLE_FULL, &plain);
 	last_part(ours->function, a, sizeof(a));
 	last_part(plain.data, b, sizeof(b));
 	buf_finish(&plain);
@@ -261,199 +482,174 @@ static bool same_name(const struct symbol_frame *ours, const char *theirs)
 	return !strcmp(a, b);
 }
 
-static bool same_line(const struct symbol_frame *ours, const struct reference_frame *theirs)
+static bool same_file(const struct our_frame *ours, const struct reference_frame *theirs)
 {
-	/* Without a line the reference takes the name of some file symbol, or the unit's. */
 	if (ours->line == 0 && theirs->line == 0)
 		return true;
 	if (!ours->file)
-		return false;
-	if (ours->line != theirs->line)
-		return false;
+		return !strcmp(theirs->file, "??");
 	/* Below a relative compilation directory the reference repeats it: "./time/./time/x.c". */
 	size_t a = strlen(ours->file), b = strlen(theirs->file);
 	return !strcmp(ours->file, theirs->file) ||
 	       (ours->file[0] != '/' && b > a && !strcmp(theirs->file + b - a, ours->file));
 }
 
-static void show(const struct symbol_frame *f)
+static enum kind judge_frames(const struct asked *a, size_t i, const struct reference_frame *theirs, size_t n)
 {
-	printf("  %s [%s] %s:%u:%u (from %u)\n", f->function ? f->function : "??",
-	       f->system_name ? f->system_name : "", f->file ? f->file : "??", f->line, f->column,
-	       f->start_line);
-}
-
-static void show_difference(const char *kind, uint64_t address, const struct symbol_frame *ours,
-                            size_t n, const struct reference_frame *theirs, size_t n_theirs)
-{
-	printf("%s 0x%llx\n ours\n", kind, (unsigned long long)address);
-	for (size_t i = 0; i < n; i++)
-		show(&ours[i]);
-	printf(" reference\n");
-	for (size_t i = 0; i < n_theirs; i++)
-		printf("  %s %s:%u\n", theirs[i].function, theirs[i].file, theirs[i].line);
-}
-
-/* Does the binary have a symbol of that name at that address? Then it is another name of the same code. */
-static bool is_alias(const struct elf_file *f, const char *name, uint64_t address)
-{
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
-		GElf_Shdr h;
-		if (!gelf_getshdr(scn, &h) || (h.sh_type != SHT_SYMTAB && h.sh_type != SHT_DYNSYM))
-			continue;
-		Elf_Data *data = elf_getdata(scn, NULL);
-		GElf_Sym s;
-		for (int i = 0; data && gelf_getsym(data, i, &s); i++) {
-			unsigned type = GELF_ST_TYPE(s.st_info);
-			if (type == STT_OBJECT || type == STT_TLS || address < s.st_value || address - s.st_value >= s.st_size)
-				continue;
-			const char *have = elf_strptr(f->elf, h.sh_link, s.st_name);
-			if (have && !strcmp(have, name))
-				return true;
+	uint64_t address = a->addresses[i];
+	enum kind kind = SAME;
+	for (size_t k = 0; k < n; k++) {
+		struct our_frame ours = our_frame(a, a->answers.first[i] + k);
+		if (!same_name(&ours, theirs[k].function)) {
+			if (k < n - 1 || !covers(&a->symbols, theirs[k].function, address))
+				return NAME;
+			kind = ALIAS;
 		}
-	}
-	return false;
-}
-
-static const char *judge(const struct elf_file *f, uint64_t address, const struct symbol_frame *ours, size_t n,
-                         const struct reference_frame *theirs, size_t n_theirs, struct counts *c)
-{
-	bool they_know = n_theirs && strcmp(theirs[0].function, "??");
-	if (n == 0) {
-		bool missed = they_know && is_alias(f, theirs[0].function, address);
-		c->unknown++;
-		c->missed += missed;
-		c->neighbours += they_know && !missed;
-		return missed ? "missed" : they_know ? "neighbour" : NULL;
-	}
-	c->frames += n;
-	if (n == 1 && !ours[0].function && they_know && !is_alias(f, theirs[0].function, address)) {
-		c->neighbours++;                /* padding: it has a line, but no function */
-		return "neighbour";
-	}
-	if (n != n_theirs) {
-		c->chains++;
-		return "chain";
-	}
-	const char *kind = NULL;
-	for (size_t i = 0; i < n; i++) {
-		bool name = same_name(&ours[i], theirs[i].function);
-		bool line = same_line(&ours[i], &theirs[i]);
-		if (!name && i == n - 1 && is_alias(f, theirs[i].function, address)) {
-			c->aliases++;
-			name = true;
-		}
-		c->names += !name;
-		c->lines += !line;
-		kind = !name ? "name" : !line ? "line" : kind;
+		if (!same_file(&ours, &theirs[k]))
+			return FILE_NAME;
+		if (ours.line != theirs[k].line)
+			return LINE;
 	}
 	return kind;
 }
 
-static void compare(const struct settings *s, const struct elf_file *f, const uint64_t *offsets,
-                    size_t n, const struct symbol_answers *a)
+static enum kind judge(const struct asked *a, size_t i, const struct reference_frame *theirs, size_t n_theirs)
 {
-	enum { MAX = 2048 };
-	static struct reference_frame theirs[MAX];
-	struct counts c = { .addresses = n };
-	FILE *out = ask_reference(s, f, offsets, n);
-	for (size_t i = 0; i < n; i++) {
-		size_t n_theirs = read_answer(s, out, theirs, MAX);
-		const struct symbol_frame *ours = a->answers[i].n ? a->frames + a->answers[i].first : NULL;
-		uint64_t address = 0;
-		elf_file_address(f, offsets[i], &address);
-		const char *kind = judge(f, address, ours, a->answers[i].n, theirs, n_theirs, &c);
-		if (kind && s->verbose)
-			show_difference(kind, address, ours, a->answers[i].n, theirs, n_theirs);
+	uint64_t address = a->addresses[i];
+	size_t n = a->answers.first[i + 1] - a->answers.first[i];
+	uint8_t quality = a->answers.quality[i];
+	bool they_name = n_theirs && strcmp(theirs[0].function, "??");
+	bool they_know = they_name || (n_theirs && theirs[0].line);
+	struct our_frame ours = n ? our_frame(a, a->answers.first[i]) : (struct our_frame){ 0 };
+	if (n == 0 && !they_know)
+		return SAME;
+	if (they_name && n <= 1 && n_theirs == 1 && (n == 0 || quality == ANSWER_START || !ours.function) &&
+	    !covers(&a->symbols, theirs[0].function, address))
+		return NEIGHBOUR;
+	if (quality == ANSWER_START)
+		return they_know ? MISSED : START;
+	if (n == 0 || !they_know)
+		return n == 0 ? MISSED : UNNAMED;
+	return n == n_theirs ? judge_frames(a, i, theirs, n) : CHAIN;
+}
+
+/* --- telling --- */
+
+static void show_ours(const struct asked *a, size_t i)
+{
+	for (size_t k = a->answers.first[i]; k < a->answers.first[i + 1]; k++) {
+		struct our_frame f = our_frame(a, k);
+		printf("  %s [%s] %s:%u:%u (from %u)\n", f.function ? f.function : "??", f.system_name ? f.system_name : "",
+		       f.file ? f.file : "??", f.line, f.column, f.start_line);
+	}
+}
+
+static void compare(const struct asked *a)
+{
+	static struct reference_frame theirs[FRAMES_MAX];
+	const struct settings *s = a->s;
+	size_t counts[KINDS] = { 0 };
+	FILE *out = ask_reference(a);
+	for (size_t i = 0; i < a->n; i++) {
+		size_t n_theirs = read_answer(s, out, theirs);
+		enum kind kind = judge(a, i, theirs, n_theirs);
+		counts[kind]++;
+		if (kind != SAME && s->verbose && (!s->kind || !strcmp(s->kind, kind_names[kind]))) {
+			printf("%s 0x%llx\n ours\n", kind_names[kind], (unsigned long long)a->addresses[i]);
+			show_ours(a, i);
+			printf(" reference\n");
+			for (size_t k = 0; k < n_theirs; k++)
+				printf("  %s %s:%u\n", theirs[k].function, theirs[k].file, theirs[k].line);
+		}
 		for (size_t k = 0; k < n_theirs; k++) {
 			free(theirs[k].function);
 			free(theirs[k].file);
 		}
 	}
 	fclose(out);
-	printf("addresses %zu unknown %zu frames %zu chains %zu names %zu lines %zu neighbours %zu aliases %zu missed %zu\n",
-	       c.addresses, c.unknown, c.frames, c.chains, c.names, c.lines, c.neighbours, c.aliases, c.missed);
+	printf("addresses %zu frames %zu", a->n, a->answers.n_frames);
+	for (size_t k = 0; k < KINDS; k++)
+		printf(" %s %zu", kind_names[k], counts[k]);
+	printf("\n");
 }
 
-static double now(void)
+static size_t number(const char *text)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	uint64_t value;
+	if (!text_parse_u64(text, strlen(text), 10, &value))
+		fail(text);
+	return value;
 }
 
 static void parse(struct settings *s, int argc, char **argv)
 {
-	uint64_t value;
-	for (int c; (c = getopt(argc, argv, "n:s:d:tvpqia")) >= 0;) {
+	for (int c; (c = getopt(argc, argv, "n:s:wid:tj:r:avk:pq")) >= 0;) {
 		switch (c) {
-		case 'n':
-			if (!text_parse_u64(optarg, strlen(optarg), 10, &value))
-				fail("-n");
-			s->n = value;
-			break;
-		case 's':
-			if (!text_parse_u64(optarg, strlen(optarg), 10, &s->seed))
-				fail("-s");
-			break;
-		case 'd': s->search[0] = optarg; break;
+		case 'n': s->n = number(optarg); break;
+		case 's': s->seed = number(optarg); break;
+		case 'w': s->wide = true; break;
+		case 'i': s->from_stdin = true; break;
+		case 'd': s->search = optarg; break;
 		case 't': s->table = true; break;
+		case 'j': s->threads = number(optarg); break;
+		case 'r': s->reference_binary = optarg; break;
+		case 'a': s->addr2line = true; break;
 		case 'v': s->verbose = true; break;
+		case 'k': s->kind = optarg; s->verbose = true; break;
 		case 'p': s->print = true; break;
 		case 'q': s->quiet = true; break;
-		case 'a': s->addr2line = true; break;
-		case 'i': s->from_stdin = true; break;
 		default: exit(2);
 		}
 	}
-	if (!s->print && !s->quiet)
-		s->reference = argv[optind++];
-	s->binary = argv[optind];
-	if (!s->binary)
+	bool compares = !s->print && !s->quiet;
+	if (argc - optind != (compares ? 2 : 1)) {
+		fprintf(stderr, "usage: compare [options] REFERENCE BINARY, compare -p|-q [options] BINARY (the source says more)\n");
 		exit(2);
+	}
+	s->reference = compares ? argv[optind++] : NULL;
+	s->binary = argv[optind];
+}
+
+/* Only to know its symbols. */
+static void open_debug(struct asked *a)
+{
+	struct error err;
+	char path[4096];
+	uint32_t crc = 0;
+	struct file_request r = { FILE_DEBUG, a->s->binary, elf_file_debuglink(&a->file, &crc), NULL, a->file.build_id, crc };
+	int fd = open_file((void *)(uintptr_t)a->s, &r, path, sizeof(path));
+	a->has_debug = fd >= 0 && elf_file_open_fd(&a->debug, fd, path, &err) == 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct settings s = { .n = 2000, .seed = 1 };
+	struct settings s = { .n = 2000, .seed = 1, .threads = 1 };
+	struct asked a = { .s = &s };
 	struct error err;
-	struct elf_file f;
 	parse(&s, argc, argv);
-	if (elf_file_open(&f, s.binary, &err)) {
-		fprintf(stderr, "compare: %s\n", err.text);
-		return 1;
+	if (elf_file_open(&a.file, s.binary, &err))
+		fail_with(&err);
+	if (s.from_stdin)
+		read_addresses(&a);
+	else
+		draw(&a);
+	sort_addresses(&a);
+	ask_us(&a);
+	if (s.print)
+		for (size_t i = 0; i < a.n; i++) {
+			printf("0x%llx\n", (unsigned long long)a.addresses[i]);
+			show_ours(&a, i);
+		}
+	if (!s.print && !s.quiet) {
+		open_debug(&a);
+		load_symbols(&a);
+		compare(&a);
 	}
-	uint64_t *offsets = NULL;
-	if (s.from_stdin) {
-		s.n = read_addresses(&f, &offsets);
-	} else {
-		offsets = calloc(s.n, sizeof(*offsets));
-		if (!offsets)
-			fail("memory");
-		draw(&f, &s, offsets);
-	}
-	struct symbol_options o = { .search = s.search };
-	struct symbol_answers a;
-	double before = now();
-	if (symbol_resolve(s.binary, "", offsets, s.n, s.table ? SYMBOL_TABLE : SYMBOL_FULL, &o, &a,
-	                   &err)) {
-		fprintf(stderr, "compare: %s\n", err.text);
-		return 1;
-	}
-	double seconds = now() - before;
-	if (s.quiet)
-		printf("addresses %zu frames %zu seconds %.4f\n", s.n, a.n_frames, seconds);
-	else if (!s.print)
-		compare(&s, &f, offsets, s.n, &a);
-	for (size_t i = 0; i < s.n && s.print; i++) {
-		uint64_t address = 0;
-		elf_file_address(&f, offsets[i], &address);
-		printf("0x%llx\n", (unsigned long long)address);
-		for (size_t k = 0; k < a.answers[i].n; k++)
-			show(&a.frames[a.answers[i].first + k]);
-	}
-	symbol_answers_finish(&a);
-	elf_file_finish(&f);
-	free(offsets);
+	buf_finish(&a.block);
+	free(a.symbols.items);
+	if (a.has_debug)
+		elf_file_finish(&a.debug);
+	elf_file_finish(&a.file);
+	free(a.addresses);
 	return 0;
 }
