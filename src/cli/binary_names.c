@@ -13,7 +13,7 @@ int binary_names_read(const char *path, struct binary_names *ret, struct error *
 	if (!failed) {
 		n.symtab = f.has_symtab;
 		n.debug_info = f.has_debug_info;
-		n.mini = f.mini != NULL;
+		n.mini = f.has_mini;
 		snprintf(n.build_id, sizeof n.build_id, "%s", f.build_id);
 		if (!f.has_debug_info && locate_debug_file(&f, NULL, &debug)) {
 			snprintf(n.debug_file, sizeof n.debug_file, "%s", debug.path);

@@ -6,6 +6,8 @@
 #include "symbol/binaries.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -123,26 +125,29 @@ static int open_given(struct binary *b, const struct mapped_file *m, const char 
 }
 
 /* At its own path; state and error tell. */
-static void open_at_path(struct binary *b, const struct mapped_file *m)
+static void open_at_path(struct binary *b, const struct mapped_file *m, const char *sysroot)
 {
 	struct error reason;
+	char path[PATH_MAX];
 	if (b->deleted && !*m->build_id) {
 		b->state = BINARY_REFUSED;
 		error_set(&b->error, E_FORMAT,
 		          "%s was deleted or replaced while the process ran" OLD_FILE, m->path);
 		return;
 	}
+	int n = snprintf(path, sizeof(path), "%s%s", sysroot ? sysroot : "", m->path);
 	/* A relative path means nothing here. */
-	if (m->path[0] != '/' || (access(m->path, F_OK) && (errno == ENOENT || errno == ENOTDIR))) {
+	if (m->path[0] != '/' || n < 0 || (size_t)n >= sizeof(path) ||
+	    (access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR))) {
 		b->state = BINARY_MISSING;
 		return;
 	}
-	if (elf_file_open(&b->elf, m->path, &reason)) {
+	if (elf_file_open(&b->elf, path, &reason)) {
 		b->state = BINARY_REFUSED;
 		error_set(&b->error, reason.code, "%s; its frames stay unnamed", reason.text);
 	} else if (!locate_matches(&b->elf, m, &reason)) {
 		b->state = BINARY_REFUSED;
-		error_set(&b->error, E_FORMAT, "%s %s" OLD_FILE, m->path, reason.text);
+		error_set(&b->error, E_FORMAT, "%s %s" OLD_FILE, path, reason.text);
 	} else {
 		b->state = BINARY_OPEN;
 	}
@@ -161,7 +166,7 @@ int binary_open(struct binary *b, const struct profile *p, const struct symbol_o
 		b->state = BINARY_NO_FILE;
 		return 0;
 	}
-	open_at_path(b, &m);
+	open_at_path(b, &m, o ? o->sysroot : NULL);
 	if (b->state != BINARY_OPEN && locate_binary(&m, o, &b->elf))
 		b->state = BINARY_OPEN;
 	return 0;

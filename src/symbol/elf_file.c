@@ -52,8 +52,11 @@ static void read_sections(struct elf_file *f)
 	struct elf_section s;
 	for (uint32_t i = 0; elf_section(&f->image, i, &s); i++) {
 		f->has_symtab |= s.type == SHT_SYMTAB;
-		if (s.type != SHT_NOBITS && s.bytes && (!strcmp(s.name, ".debug_info") || !strcmp(s.name, ".zdebug_info")))
-			f->has_debug_info = true;
+		if (s.type == SHT_NOBITS || !s.bytes)
+			continue;
+		f->has_debug_info |= !strcmp(s.name, ".debug_info") || !strcmp(s.name, ".zdebug_info");
+		f->has_split_info |= !strcmp(s.name, ".debug_info.dwo") || !strcmp(s.name, ".zdebug_info.dwo");
+		f->has_mini |= !strcmp(s.name, ".gnu_debugdata");
 	}
 }
 

@@ -33,6 +33,8 @@ struct elf_file {
 	bool fixed_address;                  /* not position independent: addresses are those of the process */
 	bool has_symtab;
 	bool has_debug_info;                 /* .debug_info or .zdebug_info */
+	bool has_split_info;                 /* .debug_info.dwo: a .dwo or .dwp file */
+	bool has_mini;                       /* .gnu_debugdata */
 };
 
 /* E_IO when it can't be read or is no regular file, E_FORMAT when it is no ELF file. f is safe to finish in any case. */
