@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,17 +36,13 @@ static uint64_t offset_of(const char *file, const char *symbol)
 	struct elf_file f;
 	uint64_t found = 0;
 	assert_int_equal(elf_file_open(&f, fixture(file), NULL), 0);
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f.elf, scn));) {
-		GElf_Shdr h;
-		gelf_getshdr(scn, &h);
-		GElf_Sym s;
-		if (h.sh_type != SHT_SYMTAB && h.sh_type != SHT_DYNSYM)
-			continue;
-		Elf_Data *data = elf_getdata(scn, NULL);
-		for (int i = 0; gelf_getsym(data, i, &s); i++)
-			if (!strcmp(elf_strptr(f.elf, h.sh_link, s.st_name), symbol))
-				assert_true(elf_file_offset(&f, s.st_value, &found));
-	}
+	struct elf_symbols symbols;
+	struct elf_symbol y;
+	for (int dynamic = 0; dynamic < 2; dynamic++)
+		if (elf_symbols_begin(&symbols, &f.image, dynamic))
+			while (elf_symbols_next(&symbols, &y))
+				if (!strcmp(y.name, symbol))
+					assert_true(elf_file_offset(&f, y.value, &found));
 	elf_file_finish(&f);
 	assert_int_not_equal(found, 0);
 	return found;
@@ -316,7 +311,7 @@ static uint32_t add_binary(struct profile *p, const char *path, uint64_t start)
 	uint32_t mapping = PROFILE_NONE;
 	assert_int_equal(elf_file_open(&f, path, NULL), 0);
 	for (size_t i = 0; i < f.n_segments; i++) {
-		const struct elf_segment *s = &f.segments[i];
+		const struct loaded_segment *s = &f.segments[i];
 		uint64_t first = s->offset & ~(uint64_t)4095;
 		if (s->executable)
 			mapping = add_mapping(p, path, start, (s->offset + s->file_bytes - first + 4095) & ~(uint64_t)4095,

@@ -26,7 +26,7 @@ static struct profile *make_profile(void)
 	struct elf_file f;
 	assert_int_equal(elf_file_open(&f, program, NULL), 0);
 	for (size_t i = 0; i < f.n_segments; i++) {
-		const struct elf_segment *s = &f.segments[i];
+		const struct loaded_segment *s = &f.segments[i];
 		if (!s->executable)
 			continue;
 		struct mapping m = { .start = 0x10000, .offset = s->offset, .executable = true,
