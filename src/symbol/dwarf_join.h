@@ -30,7 +30,7 @@ struct dwarf_input {
 struct dwarf_frame {
 	const char *name;            /* linkage name, or plain; NULL: unknown */
 	const char *scope;           /* what stands before a plain name ("ns::Class"); NULL: nothing or not known */
-	const char *folder, *file;   /* folder NULL: file is the whole path. file NULL: no line */
+	const char *file;            /* a path; NULL: not known */
 	uint32_t line, column, start_line;
 	uint64_t entry;              /* where the function's code begins out of line; 0 when not known */
 	bool is_linkage;

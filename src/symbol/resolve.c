@@ -1,284 +1,506 @@
 /*
- * The addresses of one binary: offsets become addresses, sorted and without repeats; symbol
- * tables and DWARF are joined with them; then each address gets its frames. DWARF's function wins
- * over the symbol table's, because it sees through inlining; the tables name what DWARF doesn't.
+ * One binary: symbol tables and debug information are joined with its addresses, then each address gets its frames. Debug
+ * information's function wins over the symbol table's, because it sees through inlining; the tables name what it doesn't, and
+ * .eh_frame tells at least where a function begins.
+ *
+ * Names are met again and again, always at the same place of a file, so they are told apart by pointer, demangled once each (by
+ * several threads), and written once.
  */
 #include "symbol/resolve.h"
 
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/debug_info.h"
-#include "symbol/locate.h"
+#include "base/processors.h"
+#include "symbol/demangle.h"
+#include "symbol/dwarf_join.h"
+#include "symbol/eh_frame.h"
+#include "symbol/sections.h"
 #include "symbol/symtab.h"
 
-/* Frames of one address, and of all: a million and a hundred an address. */
-#define INLINED_MAX 512
-#define FRAMES_BASE ((size_t)1 << 20)
-#define FRAMES_PER_ADDRESS 100
+#define THREADS_MAX 8
+#define THREAD_STACK ((size_t)16 << 20)          /* the demangler recurses */
+#define DECOMPRESSED_LIMIT ((uint64_t)4 << 30)
+#define NAMES_MAX ((size_t)1 << 28)
+#define NAMES_A_THREAD 256                       /* fewer are not worth one */
 
-struct place {
-	uint64_t address;
-	size_t asked;                /* index in file_offsets */
+/* A name or path that frames have, by where it stands. */
+struct text {
+	const char *at;
+	size_t length;
+	bool demangled;              /* to be */
+	uint16_t thread;             /* which buffer has the demangled form, and where */
+	size_t plain, plain_length;
+	uint32_t id, plain_id;       /* strings of the answers; plain_id is id for what isn't mangled */
 };
 
 struct job {
 	const struct elf_file *binary;
+	const uint64_t *addresses;
+	size_t n, threads;
+	const struct resolve_options *options;
 	struct elf_file debug_file;          /* when there is one */
 	bool has_debug_file;
-	Elf *mini;                           /* what .gnu_debugdata holds, when nothing better is there */
+	struct elf_file alt_file;
+	bool has_alt_file;
+	struct elf_image mini;               /* what .gnu_debugdata holds, when nothing better is there */
 	uint8_t *mini_bytes;
-	uint64_t *addresses;                 /* sorted, without repeats */
-	size_t n;
-	struct place *places;                /* every address asked that is in the file, sorted */
-	size_t n_places;
+	bool has_mini;
 	struct symtab_hit *symbols;          /* per address */
-	bool have_symtab;
-	struct debug_info debug;
-	bool has_debug;
-	struct names *names;
-	struct symbol_answer *unique;        /* per address */
+	uint64_t *starts;                    /* per address: of its function, by .eh_frame */
+	struct debug_sections sections, alt_sections;
+	bool has_sections, has_alt_sections;
+	struct dwarf_result dwarf;
+	uint64_t *entries;       size_t n_entries;       /* where functions begin whose full name symbols may have */
+	struct symtab_hit *entry_symbols;
+	struct text *texts;      size_t n_texts, texts_capacity;
+	struct index text_index;
+	struct buf plains[THREADS_MAX];
+	struct answers_builder *out;
+	struct answer_frame *room; size_t room_capacity;
+	struct error *err;
 };
 
-static int compare_places(const void *a, const void *b)
+/* --- files --- */
+
+static bool open_other(struct job *j, const struct file_request *r, struct elf_file *ret)
 {
-	const struct place *x = a, *y = b;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->asked < y->asked ? -1 : x->asked > y->asked;
+	char path[PATH_MAX];
+	const struct file_source *files = j->options->files;
+	int fd = files ? files->open(files->context, r, path, sizeof path) : -1;
+	if (fd < 0)
+		return false;
+	if (elf_file_open_fd(ret, fd, path, NULL) == 0)
+		return true;
+	elf_file_finish(ret);
+	return false;
 }
 
-static int sort_addresses(struct job *j, const uint64_t *file_offsets, size_t n, struct error *err)
+static void open_debug_file(struct job *j)
 {
-	j->places = calloc(n + 1, sizeof(*j->places));
-	j->addresses = calloc(n + 1, sizeof(*j->addresses));
-	j->symbols = calloc(n + 1, sizeof(*j->symbols));
-	j->unique = calloc(n + 1, sizeof(*j->unique));
-	if (!j->places || !j->addresses || !j->symbols || !j->unique)
-		return error_nomem(err, "addresses");
-	for (size_t i = 0; i < n; i++) {
-		uint64_t address;
-		if (elf_file_address(j->binary, file_offsets[i], &address))
-			j->places[j->n_places++] = (struct place){ address, i };
-	}
-	qsort(j->places, j->n_places, sizeof(*j->places), compare_places);
-	for (size_t i = 0; i < j->n_places; i++)
-		if (j->n == 0 || j->addresses[j->n - 1] != j->places[i].address)
-			j->addresses[j->n++] = j->places[i].address;
-	return 0;
+	const struct elf_file *f = j->binary;
+	bool enough = f->has_debug_info || (j->options->depth == SYMBOL_TABLE && f->has_symtab);
+	struct file_request r = { .kind = FILE_DEBUG, .of = f->path, .build_id = f->build_id };
+	r.name = elf_file_debuglink(f, &r.crc);
+	if (!enough)
+		j->has_debug_file = open_other(j, &r, &j->debug_file);
 }
 
-static int join_symbols(void *job, const uint64_t *addresses, size_t n, struct symtab_hit *hits,
-                        struct error *err)
+static const struct elf_file *debug_of(const struct job *j)
 {
-	struct job *j = job;
-	int rc = symtab_join(j->binary->elf, SYMTAB_FULL, addresses, n, hits, err);
+	if (j->binary->has_debug_info)
+		return j->binary;
+	return j->has_debug_file && j->debug_file.has_debug_info ? &j->debug_file : NULL;
+}
+
+static void open_alt_file(struct job *j, const struct elf_file *of)
+{
+	char id[BUILD_ID_TEXT];
+	const char *name = elf_file_altlink(of, id);
+	if (!name)
+		return;
+	j->has_alt_file = open_other(j, &(struct file_request){ .kind = FILE_ALT, .of = of->path, .name = name, .build_id = id }, &j->alt_file);
+}
+
+/* --- joins --- */
+
+static int join_symbols(struct job *j, const uint64_t *addresses, size_t n, struct symtab_hit *hits)
+{
+	int rc = symtab_join(&j->binary->image, SYMTAB_FULL, addresses, n, hits, j->err);
 	if (rc == 0 && j->has_debug_file)
-		rc = symtab_join(j->debug_file.elf, SYMTAB_FULL, addresses, n, hits, err);
-	if (rc == 0 && j->mini)
-		rc = symtab_join(j->mini, SYMTAB_PART, addresses, n, hits, err);
+		rc = symtab_join(&j->debug_file.image, SYMTAB_FULL, addresses, n, hits, j->err);
+	if (rc == 0 && j->has_mini)
+		rc = symtab_join(&j->mini, SYMTAB_PART, addresses, n, hits, j->err);
 	if (rc == 0)
-		rc = symtab_join(j->binary->elf, SYMTAB_DYNAMIC, addresses, n, hits, err);
+		rc = symtab_join(&j->binary->image, SYMTAB_DYNAMIC, addresses, n, hits, j->err);
 	return rc;
 }
 
-static int join_debug(struct job *j, bool *ret_damaged, struct error *err)
+static int join_debug(struct job *j, struct resolve_result *result)
 {
-	const struct elf_file *file = j->binary->has_debug_info ? j->binary : &j->debug_file;
-	if (file != j->binary && !j->has_debug_file)
+	const struct elf_file *file = debug_of(j);
+	if (!file || j->options->depth != SYMBOL_FULL)
 		return 0;
-	if (debug_info_open(&j->debug, file, j->binary, j->names)) {
-		*ret_damaged = file->has_debug_info;
-		return 0;
+	uint64_t limit = j->options->decompressed_limit ? j->options->decompressed_limit : DECOMPRESSED_LIMIT;
+	open_alt_file(j, file);
+	sections_init(&j->sections, &file->image, limit);
+	j->has_sections = true;
+	if (j->has_alt_file) {
+		sections_init(&j->alt_sections, &j->alt_file.image, limit);
+		j->has_alt_sections = true;
 	}
-	j->has_debug = true;
-	int rc = debug_info_join(&j->debug, j->addresses, j->n, j->symbols, j->have_symtab, err);
-	if (rc == 0)
-		rc = debug_info_name(&j->debug, join_symbols, j, err);
-	*ret_damaged = j->debug.damaged || j->debug.budget.exceeded;
+	struct dwarf_input in = {
+		.binary = j->binary, .file = file, .sections = &j->sections, .alt = j->has_alt_sections ? &j->alt_sections : NULL,
+		.files = j->options->files, .symbols = j->symbols, .have_symtab = result->has_symtab, .threads = j->threads,
+	};
+	int rc = dwarf_join(&in, j->addresses, j->n, &j->dwarf, j->err);
+	result->has_debug = true;
+	result->damaged = j->dwarf.damaged || j->sections.damaged;
 	return rc;
 }
 
-static struct symbol_frame *push_frame(struct symbol_answers *a)
+static bool is_mangled(const char *name)
 {
-	struct symbol_frame *f = ARRAY_PUSH(a->frames, a->n_frames, a->frames_capacity, SIZE_MAX);
-	if (f)
-		memset(f, 0, sizeof(*f));
-	return f;
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
-static int add_symbol_frame(struct job *j, size_t i, struct symbol_answers *a, struct error *err)
+static int compare_entries(const void *a, const void *b)
 {
-	const struct symtab_hit *hit = &j->symbols[i];
-	const struct code_place *place = j->has_debug ? &j->debug.places[i] : NULL;
-	if (!hit->name && !(place && place->file))
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* GCC leaves the linker's name out for what isn't exported: the symbol where the function begins has it. */
+static int join_entries(struct job *j)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < j->dwarf.n_frames; i++)
+		n += j->dwarf.frames[i].entry && !j->dwarf.frames[i].is_linkage;
+	if (n == 0)
 		return 0;
-	struct symbol_frame *f = push_frame(a);
-	if (!f)
-		return error_nomem(err, "frames");
-	if (hit->name) {
-		const char *name = names_keep(j->names, hit->name, hit->length);
-		f->function = name ? names_demangled(j->names, name) : NULL;
-		if (!f->function)
-			return error_nomem(err, "function names");
-		f->system_name = strcmp(f->function, name) ? name : NULL;
-	}
-	if (place && place->file) {
-		f->file = place->file;
-		f->line = place->line;
-		f->column = place->column;
-	}
-	return 0;
+	j->entries = malloc(n * sizeof(*j->entries));
+	j->entry_symbols = calloc(n, sizeof(*j->entry_symbols));
+	if (!j->entries || !j->entry_symbols)
+		return error_nomem(j->err, "function names");
+	n = 0;
+	for (size_t i = 0; i < j->dwarf.n_frames; i++)
+		if (j->dwarf.frames[i].entry && !j->dwarf.frames[i].is_linkage)
+			j->entries[n++] = j->dwarf.frames[i].entry;
+	qsort(j->entries, n, sizeof(*j->entries), compare_entries);
+	for (size_t i = 0; i < n; i++)
+		if (j->n_entries == 0 || j->entries[j->n_entries - 1] != j->entries[i])
+			j->entries[j->n_entries++] = j->entries[i];
+	return join_symbols(j, j->entries, j->n_entries, j->entry_symbols);
 }
 
-static int add_code_frames(struct job *j, size_t i, struct symbol_answers *a, struct error *err)
+/* The mangled symbol at exactly that address, or NULL. */
+static const struct symtab_hit *entry_symbol(const struct job *j, uint64_t entry)
 {
-	const struct code_place *place = &j->debug.places[i];
-	const char *file = place->file;
-	uint32_t line = place->line, column = place->column;
-	size_t depth = 0;
-	for (uint32_t n = place->node; n != NODE_NONE && depth < INLINED_MAX; depth++) {
-		const struct code_node *node = &j->debug.nodes[n];
-		struct symbol_frame *f = push_frame(a);
-		if (!f)
-			return error_nomem(err, "frames");
-		*f = (struct symbol_frame){ node->function, node->system_name, file, line, column,
-			                    node->start_line };
-		file = node->call_file;
-		line = node->call_line;
-		column = node->call_column;
-		n = node->parent;
-		/* A function without any name in DWARF: the symbol table may know it. */
-		if (n == NODE_NONE && !f->function && j->symbols[i].name) {
-			const struct symtab_hit *hit = &j->symbols[i];
-			const char *name = names_keep(j->names, hit->name, hit->length);
-			f->function = name ? names_demangled(j->names, name) : NULL;
-			if (!f->function)
-				return error_nomem(err, "function names");
-			f->system_name = strcmp(f->function, name) ? name : NULL;
-		}
-	}
-	return 0;
+	const uint64_t *found = entry && j->n_entries ? bsearch(&entry, j->entries, j->n_entries, sizeof(entry), compare_entries) : NULL;
+	const struct symtab_hit *hit = found ? &j->entry_symbols[found - j->entries] : NULL;
+	return hit && hit->name && hit->start == entry && is_mangled(hit->name) ? hit : NULL;
 }
 
-static int make_frames(struct job *j, struct symbol_answers *a, bool *ret_damaged, struct error *err)
+static int find_starts(struct job *j)
 {
-	size_t most = FRAMES_BASE + FRAMES_PER_ADDRESS * j->n;
+	j->starts = malloc((j->n + 1) * sizeof(*j->starts));
+	if (!j->starts)
+		return error_nomem(j->err, "addresses");
+	bool any = false;
 	for (size_t i = 0; i < j->n; i++) {
-		size_t first = a->n_frames;
-		bool code = j->has_debug && j->debug.places[i].node != NODE_NONE;
-		if (code && first > most) {
-			*ret_damaged = true;             /* no program inlines like that */
-			code = false;
+		j->starts[i] = EH_FRAME_NONE;
+		any |= !j->symbols[i].name && !(j->dwarf.answers && j->dwarf.answers[i].n);
+	}
+	if (any)
+		eh_frame_starts(&j->binary->image, j->addresses, j->n, j->starts);
+	return 0;
+}
+
+/* --- texts --- */
+
+struct wanted_text {
+	const struct job *job;
+	const char *at;
+	size_t length;
+};
+
+static bool same_text(const void *context, uint32_t item)
+{
+	const struct wanted_text *w = context;
+	const struct text *t = &w->job->texts[item];
+	return t->at == w->at && t->length == w->length;
+}
+
+/* length SIZE_MAX: up to its NUL. */
+static struct text *text_at(struct job *j, const char *at, size_t length)
+{
+	struct wanted_text w = { j, at, length };
+	uint64_t hash = hash_mix(hash_u64((uintptr_t)at), length);
+	uint32_t found = index_find(&j->text_index, hash, same_text, &w);
+	if (found != INDEX_NONE)
+		return &j->texts[found];
+	struct text *t = index_reserve(&j->text_index) ? ARRAY_PUSH(j->texts, j->n_texts, j->texts_capacity, NAMES_MAX) : NULL;
+	if (!t)
+		return NULL;
+	*t = (struct text){ .at = at, .length = length };
+	index_insert(&j->text_index, hash, (uint32_t)(j->n_texts - 1));
+	return t;
+}
+
+static bool add_name(struct job *j, const char *at, size_t length)
+{
+	struct text *t = text_at(j, at, length);
+	if (t)
+		t->demangled = true;
+	return t != NULL;
+}
+
+static int collect(struct job *j)
+{
+	bool ok = true;
+	for (size_t i = 0; i < j->dwarf.n_frames && ok; i++) {
+		const struct dwarf_frame *f = &j->dwarf.frames[i];
+		if (f->name && (f->is_linkage || !f->scope))
+			ok = add_name(j, f->name, SIZE_MAX);
+		if (f->file)
+			ok = ok && text_at(j, f->file, SIZE_MAX);
+	}
+	for (size_t i = 0; i < j->n_entries && ok; i++)
+		if (j->entry_symbols[i].name)
+			ok = add_name(j, j->entry_symbols[i].name, j->entry_symbols[i].length);
+	for (size_t i = 0; i < j->n && ok; i++) {
+		const struct dwarf_answer *a = j->dwarf.answers ? &j->dwarf.answers[i] : NULL;
+		bool named = a && a->n && j->dwarf.frames[a->first + a->n - 1].name;
+		if (!named && j->symbols[i].name)
+			ok = add_name(j, j->symbols[i].name, j->symbols[i].length);
+	}
+	return ok ? 0 : error_nomem(j->err, "function names");
+}
+
+struct part {
+	struct job *job;
+	size_t begin, end;
+	uint16_t number;
+};
+
+static void *demangle_part(void *context)
+{
+	const struct part *p = context;
+	struct buf *out = &p->job->plains[p->number], name;
+	buf_init(&name, BUF_MAX_DEFAULT);
+	for (size_t i = p->begin; i < p->end && !out->failed; i++) {
+		struct text *t = &p->job->texts[i];
+		if (!t->demangled)
+			continue;
+		t->thread = p->number;
+		t->plain = out->len;
+		if (t->length == SIZE_MAX) {
+			demangle(t->at, DEMANGLE_FULL, out);
+		} else {
+			buf_reset(&name);
+			buf_add(&name, t->at, t->length);
+			if (!name.failed)
+				demangle(name.data, DEMANGLE_FULL, out);
 		}
-		int rc = code ? add_code_frames(j, i, a, err) : add_symbol_frame(j, i, a, err);
+		t->plain_length = out->len - t->plain;
+	}
+	if (name.failed)
+		out->failed = true;
+	buf_finish(&name);
+	return NULL;
+}
+
+static void demangle_all(struct job *j)
+{
+	struct part parts[THREADS_MAX];
+	pthread_t threads[THREADS_MAX];
+	pthread_attr_t attributes;
+	size_t n = 1 + j->n_texts / NAMES_A_THREAD, started = 1;
+	if (n > j->threads)
+		n = j->threads;
+	for (size_t i = 0; i < n; i++)
+		parts[i] = (struct part){ j, j->n_texts * i / n, j->n_texts * (i + 1) / n, (uint16_t)i };
+	if (n > 1 && pthread_attr_init(&attributes) == 0) {
+		pthread_attr_setstacksize(&attributes, THREAD_STACK);
+		while (started < n && pthread_create(&threads[started], &attributes, demangle_part, &parts[started]) == 0)
+			started++;
+		pthread_attr_destroy(&attributes);
+	}
+	demangle_part(&parts[0]);
+	for (size_t i = started; i < n; i++)
+		demangle_part(&parts[i]);
+	for (size_t i = 1; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static int keep(struct job *j, const char *text, size_t length, uint32_t *ret)
+{
+	*ret = answers_string(j->out, text, length);
+	if (*ret != UINT32_MAX)
+		return 0;
+	if (j->out->strings.len + length < j->out->strings.max)
+		return error_nomem(j->err, "names");
+	return error_set(j->err, E_LIMIT, "%s: its names take more than 1 GiB: damaged", j->binary->path);
+}
+
+static int write_texts(struct job *j)
+{
+	for (size_t i = 0; i < j->n_texts; i++) {
+		struct text *t = &j->texts[i];
+		size_t length = t->length == SIZE_MAX ? strlen(t->at) : t->length;
+		int rc = keep(j, t->at, length, &t->id);
+		t->plain_id = t->id;
+		if (rc == 0 && t->demangled) {
+			if (j->plains[t->thread].failed)
+				return error_nomem(j->err, "function names");
+			rc = keep(j, j->plains[t->thread].data + t->plain, t->plain_length, &t->plain_id);
+		}
 		if (rc)
 			return rc;
-		j->unique[i] = (struct symbol_answer){ (uint32_t)first, (uint32_t)(a->n_frames - first) };
-	}
-	for (size_t i = 0, k = 0; i < j->n_places; i++) {
-		while (j->addresses[k] != j->places[i].address)
-			k++;
-		a->answers[j->places[i].asked] = j->unique[k];
 	}
 	return 0;
 }
 
-static int give_addresses(const struct job *j, size_t n, uint64_t **ret, struct error *err)
+/* --- frames --- */
+
+static void name_by_text(struct answer_frame *f, const struct text *t)
 {
-	if (!ret)
+	f->function = t->plain_id;
+	f->system_name = t->plain_id == t->id ? 0 : t->id;
+}
+
+/*
+ * The name of the symbol where the function begins. Identical functions share their code and the symbol may be the other one's, so
+ * debug information's plain name must be part of it.
+ */
+static bool name_by_entry(struct job *j, const struct dwarf_frame *d, struct answer_frame *f)
+{
+	const struct symtab_hit *hit = entry_symbol(j, d->entry);
+	const struct text *t = hit ? text_at(j, hit->name, hit->length) : NULL;
+	size_t length = strncmp(d->name, "operator", 8) ? strcspn(d->name, "<") : strlen("operator");
+	if (!t || t->plain_id == t->id || !memmem(j->plains[t->thread].data + t->plain, t->plain_length, d->name, length))
+		return false;
+	name_by_text(f, t);
+	return true;
+}
+
+static int name_by_scope(struct job *j, const struct dwarf_frame *d, struct answer_frame *f)
+{
+	struct buf b;
+	buf_init(&b, BUF_MAX_DEFAULT);
+	buf_adds(&b, d->scope);
+	buf_adds(&b, "::");
+	buf_adds(&b, d->name);
+	int rc = b.failed ? error_nomem(j->err, "function names") : keep(j, b.data, b.len, &f->function);
+	buf_finish(&b);
+	return rc;
+}
+
+static int give_name(struct job *j, const struct dwarf_frame *d, struct answer_frame *f)
+{
+	if (!d->name || (!d->is_linkage && name_by_entry(j, d, f)))
 		return 0;
-	uint64_t *addresses = malloc((n + 1) * sizeof(*addresses));
-	if (!addresses)
-		return error_nomem(err, "addresses");
-	for (size_t i = 0; i < n; i++)
-		addresses[i] = NO_ADDRESS;
-	for (size_t i = 0; i < j->n_places; i++)
-		addresses[j->places[i].asked] = j->places[i].address;
-	*ret = addresses;
+	if (!d->is_linkage && d->scope)
+		return name_by_scope(j, d, f);
+	name_by_text(f, text_at(j, d->name, SIZE_MAX));
 	return 0;
 }
+
+static enum answer_quality quality_of(const struct symtab_hit *hit)
+{
+	return hit->kind == SYMTAB_DYNAMIC ? ANSWER_EXPORTED : ANSWER_SYMBOL;
+}
+
+/* What debug information has; the symbol names a function that it has no name for. */
+static int add_debug(struct job *j, size_t i, const struct dwarf_answer *a)
+{
+	const struct symtab_hit *hit = &j->symbols[i];
+	if (!memory_grow((void **)&j->room, &j->room_capacity, a->n, sizeof(*j->room), NAMES_MAX))
+		return error_nomem(j->err, "frames");
+	for (size_t k = 0; k < a->n; k++) {
+		const struct dwarf_frame *d = &j->dwarf.frames[a->first + k];
+		struct answer_frame *f = &j->room[k];
+		*f = (struct answer_frame){ .line = d->line, .column = d->column, .start_line = d->start_line };
+		if (d->file)
+			f->file = text_at(j, d->file, SIZE_MAX)->id;
+		int rc = give_name(j, d, f);
+		if (rc)
+			return rc;
+	}
+	struct answer_frame *outermost = &j->room[a->n - 1];
+	if (!outermost->function && hit->name)
+		name_by_text(outermost, text_at(j, hit->name, hit->length));
+	return answers_add(j->out, j->addresses[i], ANSWER_DEBUG, j->room, a->n, j->err);
+}
+
+static int add_answer(struct job *j, size_t i)
+{
+	const struct dwarf_answer *a = j->dwarf.answers ? &j->dwarf.answers[i] : NULL;
+	const struct symtab_hit *hit = &j->symbols[i];
+	struct answer_frame f = { 0 };
+	if (a && a->n)
+		return add_debug(j, i, a);
+	if (hit->name) {
+		name_by_text(&f, text_at(j, hit->name, hit->length));
+		return answers_add(j->out, j->addresses[i], quality_of(hit), &f, 1, j->err);
+	}
+	if (j->starts[i] == EH_FRAME_NONE)
+		return answers_add(j->out, j->addresses[i], ANSWER_NOTHING, NULL, 0, j->err);
+	char name[32];
+	int length = snprintf(name, sizeof name, "fn_%llx", (unsigned long long)j->starts[i]);
+	int rc = keep(j, name, (size_t)length, &f.function);
+	return rc ? rc : answers_add(j->out, j->addresses[i], ANSWER_START, &f, 1, j->err);
+}
+
+/* --- all of it --- */
 
 static void finish(struct job *j)
 {
-	debug_info_finish(&j->debug);
+	dwarf_result_finish(&j->dwarf);
+	if (j->has_sections)
+		sections_finish(&j->sections);
+	if (j->has_alt_sections)
+		sections_finish(&j->alt_sections);
+	if (j->has_alt_file)
+		elf_file_finish(&j->alt_file);
 	if (j->has_debug_file)
 		elf_file_finish(&j->debug_file);
-	elf_end(j->mini);
+	if (j->has_mini)
+		elf_image_close(&j->mini);
+	for (size_t i = 0; i < THREADS_MAX; i++)
+		buf_finish(&j->plains[i]);
 	free(j->mini_bytes);
-	free(j->places);
-	free(j->addresses);
 	free(j->symbols);
-	free(j->unique);
+	free(j->starts);
+	free(j->entries);
+	free(j->entry_symbols);
+	free(j->texts);
+	index_finish(&j->text_index);
+	free(j->room);
 }
 
-int resolve_file(const struct elf_file *f, const uint64_t *file_offsets, size_t n,
-                 enum symbol_depth depth, const struct symbol_options *o,
-                 struct symbol_answers *ret, uint64_t **ret_addresses, bool *ret_damaged,
-                 struct error *err)
+static int join_all(struct job *j, struct resolve_result *result)
 {
-	struct symbol_answers a = { 0 };
-	struct job j = { .binary = f };
-	bool damaged = false;
-	int rc = 0;
-	a.answers = calloc(n + 1, sizeof(*a.answers));
-	a.storage = j.names = calloc(1, sizeof(*j.names));
-	if (!a.answers || !j.names)
-		rc = error_nomem(err, "answers");
-	else
-		names_init(j.names);
+	open_debug_file(j);
+	result->has_symtab = j->binary->has_symtab || (j->has_debug_file && j->debug_file.has_symtab);
+	if (!result->has_symtab)
+		j->has_mini = elf_file_mini(j->binary, &j->mini, &j->mini_bytes);
+	int rc = join_symbols(j, j->addresses, j->n, j->symbols);
 	if (rc == 0)
-		rc = sort_addresses(&j, file_offsets, n, err);
-	if (rc == 0 && depth != SYMBOL_NONE && j.n) {
-		bool all_here = f->has_debug_info || (depth == SYMBOL_TABLE && f->has_symtab);
-		j.has_debug_file = !all_here && locate_debug_file(f, o, &j.debug_file);
-		j.have_symtab = f->has_symtab || (j.has_debug_file && j.debug_file.has_symtab);
-		if (!j.have_symtab)
-			j.mini = elf_file_mini(f, &j.mini_bytes);
-		rc = join_symbols(&j, j.addresses, j.n, j.symbols, err);
-		if (rc == 0 && depth == SYMBOL_FULL)
-			rc = join_debug(&j, &damaged, err);
-		if (rc == 0)
-			rc = make_frames(&j, &a, &damaged, err);
+		rc = join_debug(j, result);
+	if (rc == 0)
+		rc = join_entries(j);
+	if (rc == 0)
+		rc = find_starts(j);
+	return rc;
+}
+
+int resolve(const struct elf_file *f, const uint64_t *addresses, size_t n, const struct resolve_options *o,
+            struct answers_builder *ret, struct resolve_result *ret_result, struct error *err)
+{
+	struct job j = { .binary = f, .addresses = addresses, .n = n, .options = o, .out = ret, .err = err, .threads = o->threads };
+	*ret_result = (struct resolve_result){ 0 };
+	if (j.threads == 0)
+		j.threads = processors_available();
+	if (j.threads > THREADS_MAX)
+		j.threads = THREADS_MAX;
+	for (size_t i = 0; i < THREADS_MAX; i++)
+		buf_init(&j.plains[i], BUF_MAX_DEFAULT);
+	j.symbols = calloc(n + 1, sizeof(*j.symbols));
+	int rc = j.symbols ? 0 : error_nomem(err, "addresses");
+	if (rc == 0)
+		rc = join_all(&j, ret_result);
+	if (rc == 0)
+		rc = collect(&j);
+	if (rc == 0) {
+		demangle_all(&j);
+		rc = write_texts(&j);
 	}
-	if (rc == 0)
-		rc = give_addresses(&j, n, ret_addresses, err);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = add_answer(&j, i);
 	finish(&j);
-	if (rc == E_NOMEM && j.names && j.names->full)
-		rc = error_set(err, E_LIMIT, "%s: its names take more than 1 GiB: damaged", f->path);
-	if (rc) {
-		symbol_answers_finish(&a);
-		return rc;
-	}
-	*ret = a;
-	if (ret_damaged)
-		*ret_damaged = damaged;
-	return 0;
-}
-
-void symbol_answers_finish(struct symbol_answers *a)
-{
-	if (!a)
-		return;
-	names_finish(a->storage);
-	free(a->storage);
-	free(a->answers);
-	free(a->frames);
-	memset(a, 0, sizeof(*a));
-}
-
-int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_offsets, size_t n,
-                   enum symbol_depth depth, const struct symbol_options *o,
-                   struct symbol_answers *ret, struct error *err)
-{
-	struct elf_file f;
-	int rc = elf_file_open(&f, path, err);
-	if (rc == 0 && build_id && *build_id && *f.build_id && strcmp(build_id, f.build_id))
-		rc = error_set(err, E_FORMAT,
-		               "%s is not the file the profile was taken from (build id %s, profile has %s)",
-		               path, f.build_id, build_id);
-	if (rc == 0)
-		rc = resolve_file(&f, file_offsets, n, depth, o, ret, NULL, NULL, err);
-	elf_file_finish(&f);
 	return rc;
 }

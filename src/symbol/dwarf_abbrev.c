@@ -1,0 +1,342 @@
+/*
+ * Abbreviations. An entry is a code and the attributes its abbreviation lists; nearly all entries are only stepped over. So each
+ * list is compiled: most have one size, or one part of variable size, and then a step is an addition. For entries with
+ * code there are operations, which pick the wanted attributes and leap over runs of others.
+ */
+#include <stdlib.h>
+
+#include "symbol/dwarf.h"
+#include "symbol/dwarf_constants.h"
+#include "symbol/dwarf_steps.h"
+
+#define CODES_MAX ((uint64_t)1 << 20)           /* compilers number them from 1 on */
+#define FIXED_MAX 0xffffu                        /* bytes of an entry with a step of its own */
+#define TABLES_MAX 65536
+
+void abbrevs_finish(struct abbrevs *a)
+{
+	if (!a)
+		return;
+	free(a->items);
+	free(a->steps);
+	free(a->operations);
+	*a = (struct abbrevs){ 0 };
+}
+
+/* Over the pairs of one declaration. */
+static const uint8_t *skip_spec(const uint8_t *p, const uint8_t *end)
+{
+	while (p < end) {
+		uint64_t name = read_uleb(&p), form = read_uleb(&p);
+		if (form == DW_FORM_implicit_const)
+			skip_leb(&p);
+		if (!name && !form)
+			return p <= end ? p : NULL;
+	}
+	return NULL;
+}
+
+/* The declaration at *p, which moves behind it; *ret_code 0 at the end of the table. False at damage. */
+static bool declaration(const uint8_t **p, const uint8_t *end, uint64_t *ret_code, struct abbrev *ret)
+{
+	if (*p >= end)
+		return false;
+	*ret_code = read_uleb(p);
+	if (*ret_code == 0)
+		return true;
+	uint64_t tag = read_uleb(p);
+	*ret = (struct abbrev){ .tag = tag > UINT16_MAX ? 0 : (uint16_t)tag, .known = true };
+	ret->children = *(*p)++ != 0;
+	ret->spec = *p;
+	*p = skip_spec(*p, end);
+	return *p != NULL;
+}
+
+bool abbrev_find(const struct unit *u, uint64_t code, struct budget *budget, struct abbrev *ret)
+{
+	struct span s = u->file->abbrev;
+	if (u->abbrevs >= s.n || code == 0)
+		return false;
+	uint64_t found;
+	const uint8_t *p = s.at + u->abbrevs, *before = p;
+	while (declaration(&p, s.at + s.n, &found, ret) && found) {
+		if (found == code)
+			return true;
+		if (!spend(budget, (uint64_t)(p - before)))
+			return false;
+		before = p;
+	}
+	return false;
+}
+
+bool attribute_next(const struct unit *u, const uint8_t **spec, const uint8_t **p, struct attribute *ret)
+{
+	const uint8_t *end = u->file->info.at + u->end;
+	uint64_t name = read_uleb(spec), form = read_uleb(spec);
+	ret->implicit = form == DW_FORM_implicit_const ? read_sleb(spec) : 0;
+	if ((!name && !form) || form > UINT16_MAX)
+		return false;
+	ret->name = name > UINT16_MAX ? 0 : (uint16_t)name;
+	ret->form = (uint16_t)form;
+	ret->at = *p;
+	*p = form_skip(ret->form, *p, end, u);
+	return *p != NULL;
+}
+
+/* --- compiling --- */
+
+static enum step_class class_of(unsigned tag, bool has_code)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+		return has_code ? ENTRY_FUNCTION : ENTRY_PLAIN;
+	case DW_TAG_inlined_subroutine:
+		return has_code ? ENTRY_INLINED : ENTRY_PLAIN;
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+		return has_code ? ENTRY_BLOCK : ENTRY_SCOPE;
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_with_stmt:
+	case DW_TAG_common_block:
+		return ENTRY_SCOPE;
+	default:
+		return ENTRY_PLAIN;
+	}
+}
+
+static int want_of(uint64_t name)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+		return WANT_LOW;
+	case DW_AT_high_pc:
+		return WANT_HIGH;
+	case DW_AT_ranges:
+		return WANT_RANGES;
+	case DW_AT_sibling:
+		return WANT_SIBLING;
+	case DW_AT_abstract_origin:
+		return WANT_ORIGIN;
+	case DW_AT_call_file:
+		return WANT_CALL_FILE;
+	case DW_AT_call_line:
+		return WANT_CALL_LINE;
+	case DW_AT_call_column:
+		return WANT_CALL_COLUMN;
+	default:
+		return -1;
+	}
+}
+
+static uint8_t operation_of(uint64_t form)
+{
+	switch (form) {
+	case DW_FORM_string:
+		return OP_STRING;
+	case DW_FORM_block1:
+		return OP_BLOCK1;
+	case DW_FORM_block2:
+		return OP_BLOCK2;
+	case DW_FORM_block4:
+		return OP_BLOCK4;
+	case DW_FORM_block:
+	case DW_FORM_exprloc:
+		return OP_BLOCK;
+	case DW_FORM_sdata:
+	case DW_FORM_udata:
+	case DW_FORM_ref_udata:
+	case DW_FORM_strx:
+	case DW_FORM_addrx:
+	case DW_FORM_loclistx:
+	case DW_FORM_rnglistx:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		return OP_NUMBER;
+	case DW_FORM_indirect:
+		return OP_INDIRECT;
+	default:
+		return OP_UNKNOWN;
+	}
+}
+
+/* What a declaration's attributes come to, while they are read. */
+struct compiled {
+	uint64_t before, after;      /* bytes of fixed size before and after the variable part */
+	unsigned variable;           /* parts of variable size */
+	uint8_t kind;                /* of the variable part */
+	int64_t sibling;             /* bytes from its reference to the end so far; -1: none */
+	bool has_code, is_unknown;
+};
+
+static void count_bytes(struct compiled *c, uint64_t bytes)
+{
+	*(c->variable ? &c->after : &c->before) += bytes;
+	if (c->sibling >= 0)
+		c->sibling += (int64_t)bytes;
+}
+
+static void count_variable(struct compiled *c, uint8_t operation)
+{
+	c->variable++;
+	c->sibling = -1;
+	c->kind = operation == OP_BLOCK ? STEP_BLOCK : operation == OP_STRING ? STEP_STRING : operation == OP_NUMBER ? STEP_NUMBER : STEP_GENERAL;
+	if (operation == OP_UNKNOWN)
+		c->is_unknown = true;
+}
+
+static bool add_operation(struct abbrevs *a, const struct operation *o)
+{
+	struct operation *slot = ARRAY_PUSH(a->operations, a->n_operations, a->operations_capacity, (size_t)1 << 26);
+	if (slot)
+		*slot = *o;
+	return slot != NULL;
+}
+
+static bool add_attribute(struct abbrevs *a, const struct unit *u, size_t first, uint64_t name, uint64_t form, int64_t implicit,
+                          struct compiled *c)
+{
+	int bytes = form > UINT16_MAX ? -1 : form_bytes((unsigned)form, u), want = want_of(name);
+	uint8_t operation = bytes < 0 ? operation_of(form) : OP_FIXED;
+	if (name == DW_AT_low_pc || name == DW_AT_ranges)
+		c->has_code = true;
+	if (name == DW_AT_sibling)
+		c->sibling = form == DW_FORM_ref4 ? 0 : -1;
+	if (bytes >= 0)
+		count_bytes(c, (uint64_t)bytes);
+	else
+		count_variable(c, operation);
+	if (want >= 0 && operation != OP_UNKNOWN)
+		return add_operation(a, &(struct operation){ OP_WANT, (uint8_t)want, (uint16_t)form, 0, implicit });
+	struct operation *last = a->n_operations > first ? &a->operations[a->n_operations - 1] : NULL;
+	if (bytes >= 0 && last && last->kind == OP_FIXED) {
+		last->bytes += (uint32_t)bytes;
+		return true;
+	}
+	return bytes == 0 || add_operation(a, &(struct operation){ .kind = operation, .bytes = (uint32_t)(bytes > 0 ? bytes : 0) });
+}
+
+static bool compile(struct abbrevs *a, const struct unit *u, struct abbrev *b, struct step *ret)
+{
+	struct compiled c = { .sibling = -1, .kind = STEP_FIXED };
+	size_t first = a->n_operations;
+	const uint8_t *p = b->spec;
+	for (;;) {
+		uint64_t name = read_uleb(&p), form = read_uleb(&p);
+		int64_t implicit = form == DW_FORM_implicit_const ? read_sleb(&p) : 0;
+		if (!name && !form)
+			break;
+		if (!add_attribute(a, u, first, name, form, implicit, &c))
+			return false;
+	}
+	b->operations = (uint32_t)first;
+	*ret = (struct step){ .kind = c.kind, .entry = class_of(b->tag, c.has_code), .children = b->children };
+	/* So many bytes may be run over before the end is looked for: see SPAN_SLACK. */
+	if (c.is_unknown || c.before + c.after > FIXED_MAX)
+		ret->kind = STEP_UNKNOWN;
+	else if (c.variable > 1 || c.after > UINT8_MAX)
+		ret->kind = STEP_GENERAL;
+	ret->size = (uint16_t)(ret->kind == STEP_UNKNOWN ? 0 : c.before);
+	ret->more = (uint8_t)(ret->kind == STEP_GENERAL || ret->kind == STEP_UNKNOWN ? 0 : c.after);
+	if (b->children && c.sibling > 0 && c.sibling <= UINT8_MAX && ret->kind != STEP_UNKNOWN)
+		ret->back = (uint8_t)c.sibling;
+	return add_operation(a, &(struct operation){ .kind = OP_END });
+}
+
+static bool compile_all(struct abbrevs *a, const struct unit *u)
+{
+	if (!memory_grow((void **)&a->steps, &a->steps_capacity, a->n + 1, sizeof(*a->steps), CODES_MAX + 2))
+		return false;
+	memset(a->steps, 0, (a->n + 1) * sizeof(*a->steps));
+	a->n_operations = 0;
+	for (size_t i = 0; i < a->n; i++)
+		if (a->items[i].known && !compile(a, u, &a->items[i], &a->steps[i]))
+			return false;
+	a->compiled = true;
+	return true;
+}
+
+/* --- tables --- */
+
+/* Reads the table; false when it is damaged from its beginning on, or when memory or budget are used up. */
+static bool read_table(struct dwarf_worker *w, struct abbrevs *a, const struct unit *u)
+{
+	struct span s = u->file->abbrev;
+	a->n = 0;
+	a->compiled = false;
+	a->file = u->file;
+	a->offset = u->abbrevs;
+	a->version = u->version;
+	a->address_bytes = u->address_bytes;
+	a->offset_bytes = u->offset_bytes;
+	if (u->abbrevs >= s.n)
+		return false;
+	const uint8_t *begin = s.at + u->abbrevs, *p = begin;
+	uint64_t code;
+	struct abbrev b;
+	while (declaration(&p, s.at + s.n, &code, &b) && code && code < CODES_MAX) {
+		if (!memory_grow((void **)&a->items, &a->items_capacity, code + 1, sizeof(*a->items), CODES_MAX)) {
+			w->no_memory = true;
+			return false;
+		}
+		if (code >= a->n) {
+			memset(a->items + a->n, 0, (code + 1 - a->n) * sizeof(*a->items));
+			a->n = code + 1;
+		}
+		if (!a->items[code].known)
+			a->items[code] = b;
+	}
+	return spend(&w->budget, p ? (uint64_t)(p - begin) * 4 + a->n : a->n);
+}
+
+static bool is_of(const struct abbrevs *a, const struct unit *u)
+{
+	return a->file == u->file && a->offset == u->abbrevs && a->version == u->version && a->address_bytes == u->address_bytes &&
+	       a->offset_bytes == u->offset_bytes;
+}
+
+struct other_wanted {
+	const struct dwarf_worker *worker;
+	const struct unit *unit;
+};
+
+static bool same_table(const void *context, uint32_t item)
+{
+	const struct other_wanted *o = context;
+	return is_of(&o->worker->others[item], o->unit);
+}
+
+static const struct abbrevs *other_table(struct dwarf_worker *w, const struct unit *u)
+{
+	uint64_t hash = hash_mix(hash_u64((uintptr_t)u->file), u->abbrevs);
+	uint32_t found = index_find(&w->other_index, hash, same_table, &(struct other_wanted){ w, u });
+	if (found != INDEX_NONE)
+		return &w->others[found];
+	struct abbrevs *a = index_reserve(&w->other_index) ? ARRAY_PUSH(w->others, w->n_others, w->others_capacity, TABLES_MAX) : NULL;
+	if (!a) {
+		w->no_memory |= w->n_others < TABLES_MAX;
+		return NULL;
+	}
+	*a = (struct abbrevs){ 0 };
+	index_insert(&w->other_index, hash, (uint32_t)(w->n_others - 1));
+	return read_table(w, a, u) ? a : NULL;
+}
+
+const struct abbrevs *abbrevs_of(struct dwarf_worker *w, const struct unit *u, bool compiled)
+{
+	struct abbrevs *a = &w->abbrevs;
+	if (a->compiled && is_of(a, u))
+		return a;
+	if (!compiled)
+		return other_table(w, u);
+	if (!read_table(w, a, u)) {
+		w->damaged = true;
+		return NULL;
+	}
+	if (!compile_all(a, u)) {
+		w->no_memory = true;
+		return NULL;
+	}
+	return a;
+}

@@ -1,0 +1,543 @@
+/*
+ * Addresses are given to units: by .debug_aranges, by the ranges in the units' own entries, or, when a unit tells no ranges at all, by
+ * walking it. The first unit that claims an address gets it; the next, when that one turns out to have no function there.
+ * Units are worked on by threads, biggest first; nothing is shared between them but what is only read, and places, of which each
+ * belongs to one unit at a time.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "symbol/dwarf.h"
+
+#define ROUNDS_MAX 8
+#define CLAIMS_PER_ADDRESS 16
+#define CLAIMS_BASE ((size_t)1 << 20)
+#define BUDGET_BASE 300000000u
+#define BUDGET_PER_ADDRESS 20000u
+#define ARENA_BLOCK ((size_t)64 << 10)
+#define THREAD_STACK ((size_t)2 << 20)
+#define UNIT_NONE UINT32_MAX
+#define INLINED_MAX 512
+#define FRAMES_BASE ((size_t)1 << 20)            /* frames of all: a million and a hundred an address */
+#define FRAMES_PER_ADDRESS 100
+
+/* --- memory of the result --- */
+
+struct arena_block {
+	struct arena_block *next;
+	size_t used;
+	_Alignas(8) char bytes[];
+};
+
+void *worker_memory(struct dwarf_worker *w, size_t bytes)
+{
+	bytes = (bytes + 7) & ~(size_t)7;
+	if (bytes > w->arena_left) {
+		size_t room = bytes > ARENA_BLOCK ? bytes : ARENA_BLOCK;
+		struct arena_block *b = malloc(sizeof(*b) + room);
+		if (!b) {
+			w->no_memory = true;
+			return NULL;
+		}
+		*b = (struct arena_block){ .next = w->arena };
+		w->arena = b;
+		w->arena_left = room;
+	}
+	void *taken = w->arena->bytes + w->arena->used;
+	w->arena->used += bytes;
+	w->arena_left -= bytes;
+	return taken;
+}
+
+bool join_has_code(const struct dwarf_join *j, uint64_t address)
+{
+	return elf_file_has_code(j->in->binary, address);
+}
+
+/* --- who gets an address --- */
+
+/* A further unit that claims an address. */
+struct claim {
+	uint32_t index, unit;
+};
+
+struct claims {
+	struct dwarf_join *join;
+	uint32_t *owner;                     /* per address: the unit that has it now, or UNIT_NONE */
+	struct claim *more;      size_t n_more, capacity;
+	struct budget budget;
+	bool no_memory;
+};
+
+static bool claim(void *context, struct unit *u, uint64_t low, uint64_t high)
+{
+	struct claims *c = context;
+	const struct dwarf_join *j = c->join;
+	uint32_t number = (uint32_t)(u - j->main.units);
+	if (!spend(&c->budget, 8))
+		return false;
+	if (j->n == 0 || high <= j->addresses[0] || low > j->addresses[j->n - 1] || !join_has_code(j, low))
+		return true;
+	size_t at = 0, n = j->n;
+	while (n > 0) {
+		size_t half = n / 2;
+		bool right = j->addresses[at + half] < low;
+		at += right ? half + 1 : 0;
+		n = right ? n - half - 1 : half;
+	}
+	for (; at < j->n && j->addresses[at] < high; at++) {
+		if (!spend(&c->budget, 4))
+			return false;
+		if (c->owner[at] == UNIT_NONE) {
+			c->owner[at] = number;
+		} else if (c->owner[at] != number) {
+			struct claim *slot = ARRAY_PUSH(c->more, c->n_more, c->capacity, CLAIMS_BASE + CLAIMS_PER_ADDRESS * j->n);
+			if (slot)
+				*slot = (struct claim){ (uint32_t)at, number };
+		}
+	}
+	return true;
+}
+
+static bool may_have_code(const struct unit *u)
+{
+	return u->type == UNIT_COMPILE || u->type == UNIT_SKELETON || u->type == UNIT_PARTIAL;
+}
+
+static void claim_by_root(struct claims *c, struct unit *u)
+{
+	struct range_list l;
+	uint64_t low, high;
+	unit_root(u);
+	for (ranges_begin(&l, u, &u->low_pc, &u->high_pc, &u->ranges); spend(&c->budget, 8) && ranges_next(&l, &low, &high);)
+		if (low < high && !claim(c, u, low, high))
+			return;
+}
+
+/* Is it code of a function, as far as symbols tell? */
+static bool is_code(const struct dwarf_join *j, size_t i)
+{
+	return !j->in->have_symtab || j->in->symbols[i].name;
+}
+
+static bool any_unclaimed(const struct claims *c)
+{
+	for (size_t i = 0; i < c->join->n; i++)
+		if (c->owner[i] == UNIT_NONE && is_code(c->join, i))
+			return true;
+	return false;
+}
+
+static void claim_all(struct claims *c)
+{
+	struct dwarf_file *f = &c->join->main;
+	dwarf_aranges(f, claim, c);
+	for (size_t i = 0; i < f->n_units; i++)
+		if (!f->units[i].in_aranges && may_have_code(&f->units[i]))
+			claim_by_root(c, &f->units[i]);
+	/* A table of address ranges need not be complete. */
+	if (!any_unclaimed(c))
+		return;
+	for (size_t i = 0; i < f->n_units; i++)
+		if (f->units[i].in_aranges && may_have_code(&f->units[i]))
+			claim_by_root(c, &f->units[i]);
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+	if (x->index != y->index)
+		return x->index < y->index ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* Addresses whose unit had no function go to the next that claims them; the others to nobody. False when that's all. */
+static bool next_claims(struct claims *c)
+{
+	const struct dwarf_join *j = c->join;
+	size_t kept = 0, given = 0;
+	for (size_t i = 0; i < j->n; i++)
+		c->owner[i] = UNIT_NONE;
+	for (size_t i = 0; i < c->n_more; i++) {
+		struct claim m = c->more[i];
+		if (j->places[m.index].node != NODE_NONE || !is_code(j, m.index))
+			continue;
+		if (c->owner[m.index] == UNIT_NONE) {
+			c->owner[m.index] = m.unit;
+			given++;
+		} else if (c->owner[m.index] != m.unit) {
+			c->more[kept++] = m;
+		}
+	}
+	c->n_more = kept;
+	return given > 0;
+}
+
+/* --- work --- */
+
+enum { WORK_TREE = 1, WORK_LINES = 2 };
+
+struct task {
+	struct unit *unit;
+	uint64_t cost;
+	int parts;
+};
+
+struct crew {
+	struct dwarf_join *join;
+	struct dwarf_worker *workers;
+	size_t n_workers;
+	struct task *tasks;      size_t n_tasks;
+	atomic_size_t next;                  /* relaxed: it only hands out numbers */
+};
+
+static void mark_used(struct dwarf_worker *w, const struct asked *asked, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct place *place = &w->join->places[asked[i].index];
+		if (place->thread != w->number)
+			continue;
+		for (uint32_t node = place->node; node != NODE_NONE && !w->nodes[node].used; node = w->nodes[node].parent)
+			w->nodes[node].used = true;
+	}
+}
+
+static void work_on_tree(struct dwarf_worker *w, struct unit *u, struct line_table *lines)
+{
+	const struct asked *asked = w->join->asked + u->first_asked;
+	size_t first = w->n_nodes;
+	const struct unit *tree = u->split_name && u->id ? split_unit(w, u) : u;
+	if (!tree)
+		tree = u;
+	scan_unit(w, tree, asked, u->n_asked);
+	mark_used(w, asked, u->n_asked);
+	names_of_nodes(w, first, lines);
+}
+
+static void work_on_unit(struct dwarf_worker *w, const struct task *t)
+{
+	struct unit *u = t->unit;
+	struct line_table lines;
+	unit_root(u);
+	bool has_lines = lines_begin(w, u, &lines);
+	if (t->parts & WORK_TREE)
+		work_on_tree(w, u, has_lines ? &lines : NULL);
+	if (has_lines && t->parts & WORK_LINES)
+		lines_run(w, &lines, w->join->asked + u->first_asked, u->n_asked);
+	lines_finish(&lines);
+}
+
+struct hand {
+	struct crew *crew;
+	struct dwarf_worker *worker;
+};
+
+static void *work(void *context)
+{
+	struct hand *h = context;
+	for (;;) {
+		size_t i = atomic_fetch_add_explicit(&h->crew->next, 1, memory_order_relaxed);
+		if (i >= h->crew->n_tasks || h->worker->no_memory || h->worker->budget.exceeded)
+			return NULL;
+		work_on_unit(h->worker, &h->crew->tasks[i]);
+	}
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+	const struct task *x = a, *y = b;
+	if (x->cost != y->cost)
+		return x->cost > y->cost ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* Of a unit that is most of the work, tree and lines are done side by side. */
+static void share_giant(struct crew *c)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < c->n_tasks; i++)
+		all += c->tasks[i].cost;
+	struct task *biggest = &c->tasks[0];
+	if (c->n_workers < 2 || biggest->cost < all / 2 || biggest->cost < (1 << 20))
+		return;
+	struct task lines = *biggest;
+	lines.parts = WORK_LINES;
+	biggest->parts = WORK_TREE;
+	memmove(c->tasks + 2, c->tasks + 1, (c->n_tasks - 1) * sizeof(*c->tasks));
+	c->tasks[1] = lines;
+	c->n_tasks++;
+}
+
+/* One task for each unit that got addresses, and asked in the units' order. */
+static void share_out(struct crew *c, const uint32_t *owner, bool first_round)
+{
+	struct dwarf_join *j = c->join;
+	size_t at = 0;
+	for (size_t i = 0; i < j->main.n_units; i++)
+		j->main.units[i].n_asked = 0;
+	for (size_t i = 0; i < j->n; i++)
+		if (owner[i] != UNIT_NONE)
+			j->main.units[owner[i]].n_asked++;
+	c->n_tasks = 0;
+	for (size_t i = 0; i < j->main.n_units; i++) {
+		struct unit *u = &j->main.units[i];
+		u->first_asked = at;
+		at += u->n_asked;
+		if (u->n_asked)
+			c->tasks[c->n_tasks++] = (struct task){ u, u->end - u->offset, WORK_TREE | WORK_LINES };
+		u->n_asked = 0;
+	}
+	for (size_t i = 0; i < j->n; i++)
+		if (owner[i] != UNIT_NONE) {
+			struct unit *u = &j->main.units[owner[i]];
+			j->asked[u->first_asked + u->n_asked++] = (struct asked){ j->addresses[i], (uint32_t)i };
+			/* Another unit's line was there in its stead. */
+			if (!first_round)
+				j->places[i].has_line = false;
+		}
+	qsort(c->tasks, c->n_tasks, sizeof(*c->tasks), compare_tasks);
+	if (first_round && c->n_tasks)
+		share_giant(c);
+}
+
+static void run_tasks(struct crew *c)
+{
+	pthread_t threads[64];
+	struct hand hands[64];
+	size_t n = c->n_workers < c->n_tasks ? c->n_workers : c->n_tasks, started = 1;
+	pthread_attr_t attributes;
+	atomic_store_explicit(&c->next, 0, memory_order_relaxed);
+	if (n > 1 && pthread_attr_init(&attributes) == 0) {
+		pthread_attr_setstacksize(&attributes, THREAD_STACK);
+		for (; started < n && started < 64; started++) {
+			hands[started] = (struct hand){ c, &c->workers[started] };
+			if (pthread_create(&threads[started], &attributes, work, &hands[started]))
+				break;
+		}
+		pthread_attr_destroy(&attributes);
+	}
+	hands[0] = (struct hand){ c, &c->workers[0] };
+	work(&hands[0]);
+	for (size_t i = 1; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* Units that tell no ranges are walked for every address that nobody has. */
+static void walk_unknown(struct crew *c)
+{
+	struct dwarf_join *j = c->join;
+	for (size_t i = 0; i < j->main.n_units; i++) {
+		struct unit *u = &j->main.units[i];
+		if (u->in_aranges || !may_have_code(u) || u->ranges.form || (u->low_pc.form && u->high_pc.form))
+			continue;
+		size_t n = 0;
+		for (size_t k = 0; k < j->n; k++)
+			if (j->places[k].node == NODE_NONE && is_code(j, k))
+				j->asked[n++] = (struct asked){ j->addresses[k], (uint32_t)k };
+		if (n == 0 || c->workers[0].budget.exceeded || c->workers[0].no_memory)
+			return;
+		u->first_asked = 0;
+		u->n_asked = n;
+		work_on_unit(&c->workers[0], &(struct task){ u, 0, WORK_TREE | WORK_LINES });
+	}
+}
+
+/* --- frames --- */
+
+static const struct node *node_of(const struct crew *c, const struct place *p, uint32_t node)
+{
+	return node == NODE_NONE ? NULL : &c->workers[p->thread].nodes[node];
+}
+
+static size_t chain_length(const struct crew *c, const struct place *p)
+{
+	size_t n = 0;
+	for (const struct node *node = node_of(c, p, p->node); node && n < INLINED_MAX; node = node_of(c, p, node->parent))
+		n++;
+	return n;
+}
+
+static void give_frames(const struct crew *c, const struct place *p, struct dwarf_frame *frames, size_t n)
+{
+	const struct node *node = node_of(c, p, p->node);
+	const char *file = p->has_line ? p->path : NULL;
+	uint32_t line = p->has_line ? p->line : 0, column = p->has_line ? p->column : 0;
+	for (size_t k = 0; k < n; k++) {
+		frames[k] = (struct dwarf_frame){ .file = file, .line = line, .column = column };
+		if (!node)
+			return;
+		frames[k].name = node->name;
+		frames[k].scope = node->scope;
+		frames[k].start_line = node->start_line;
+		frames[k].entry = node->code;
+		frames[k].is_linkage = node->is_linkage;
+		file = node->call_path;
+		line = node->call_line;
+		column = node->call_column;
+		node = node_of(c, p, node->parent);
+	}
+}
+
+static int make_frames(struct crew *c, struct dwarf_result *ret, struct error *err)
+{
+	const struct dwarf_join *j = c->join;
+	size_t n = 0, most = FRAMES_BASE + FRAMES_PER_ADDRESS * j->n;
+	ret->answers = calloc(j->n + 1, sizeof(*ret->answers));
+	if (!ret->answers)
+		return error_nomem(err, "frames");
+	for (size_t i = 0; i < j->n; i++) {
+		struct dwarf_answer *a = &ret->answers[i];
+		size_t length = chain_length(c, &j->places[i]);
+		if (n + length > most) {
+			ret->damaged = true;         /* no program inlines like that */
+			length = 0;
+		}
+		a->has_function = length > 0;
+		if (length == 0 && j->places[i].has_line)
+			length = 1;
+		a->first = (uint32_t)n;
+		a->n = (uint32_t)length;
+		n += length;
+	}
+	ret->frames = calloc(n + 1, sizeof(*ret->frames));
+	if (!ret->frames)
+		return error_nomem(err, "frames");
+	ret->n_frames = n;
+	for (size_t i = 0; i < j->n; i++)
+		give_frames(c, &j->places[i], ret->frames + ret->answers[i].first, ret->answers[i].n);
+	return 0;
+}
+
+/* --- all of it --- */
+
+struct storage {
+	struct arena_block *arena;
+	struct split_files *split;
+};
+
+void dwarf_result_finish(struct dwarf_result *r)
+{
+	if (!r)
+		return;
+	struct storage *s = r->storage;
+	while (s && s->arena) {
+		struct arena_block *next = s->arena->next;
+		free(s->arena);
+		s->arena = next;
+	}
+	if (s)
+		split_files_free(s->split);
+	free(s);
+	free(r->answers);
+	free(r->frames);
+	*r = (struct dwarf_result){ 0 };
+}
+
+/* What a worker made stays with the result; the rest goes. */
+static void finish_worker(struct dwarf_worker *w, struct storage *s, struct dwarf_result *ret)
+{
+	struct arena_block **end = &w->arena;
+	while (*end)
+		end = &(*end)->next;
+	*end = s->arena;
+	s->arena = w->arena;
+	ret->damaged |= w->damaged || w->budget.exceeded;
+	for (size_t i = 0; i < w->n_others; i++)
+		abbrevs_finish(&w->others[i]);
+	abbrevs_finish(&w->abbrevs);
+	free(w->others);
+	free(w->nodes);
+	free(w->names);
+	free(w->concretes);
+	index_finish(&w->other_index);
+	index_finish(&w->name_index);
+}
+
+static int begin_crew(struct crew *c, const struct dwarf_input *in, struct error *err)
+{
+	struct dwarf_join *j = c->join;
+	c->n_workers = in->threads == 0 ? 1 : in->threads > 64 ? 64 : in->threads;
+	c->workers = calloc(c->n_workers, sizeof(*c->workers));
+	c->tasks = calloc(j->main.n_units + 2, sizeof(*c->tasks));
+	if (!c->workers || !c->tasks)
+		return error_nomem(err, "debug information");
+	for (size_t i = 0; i < c->n_workers; i++) {
+		c->workers[i].join = j;
+		c->workers[i].number = (uint16_t)i;
+		c->workers[i].budget.left = BUDGET_BASE + BUDGET_PER_ADDRESS * (uint64_t)j->n + 8 * (j->main.info.n + j->main.line.n + j->main.abbrev.n);
+	}
+	return 0;
+}
+
+static int run_rounds(struct crew *c, struct claims *claims, struct dwarf_result *ret, struct error *err)
+{
+	claim_all(claims);
+	qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		share_out(c, claims->owner, round == 0);
+		run_tasks(c);
+		if (!next_claims(claims))
+			break;
+	}
+	walk_unknown(c);
+	ret->damaged |= claims->budget.exceeded || c->join->main.roots.exceeded;
+	for (size_t i = 0; i < c->n_workers; i++)
+		if (c->workers[i].no_memory)
+			return error_nomem(err, "debug information");
+	return make_frames(c, ret, err);
+}
+
+static int open_files(struct dwarf_join *j, struct error *err)
+{
+	int rc = dwarf_file_open(&j->main, j->in->sections, err);
+	if (rc == 0 && j->in->alt) {
+		rc = dwarf_file_open(&j->alt, j->in->alt, err);
+		j->main.alt = &j->alt;
+	}
+	return rc;
+}
+
+int dwarf_join(const struct dwarf_input *in, const uint64_t *addresses, size_t n, struct dwarf_result *ret, struct error *err)
+{
+	struct dwarf_join j = { .in = in, .addresses = addresses, .n = n };
+	struct crew crew = { .join = &j };
+	struct claims claims = { .join = &j };
+	struct storage *storage = calloc(1, sizeof(*storage));
+	*ret = (struct dwarf_result){ .storage = storage };
+	j.places = calloc(n + 1, sizeof(*j.places));
+	j.asked = calloc(n + 1, sizeof(*j.asked));
+	claims.owner = malloc((n + 1) * sizeof(*claims.owner));
+	j.split = split_files_new();
+	int rc = 0;
+	if (!storage || !j.places || !j.asked || !claims.owner || !j.split)
+		rc = error_nomem(err, "debug information");
+	if (storage)
+		storage->split = j.split;
+	else
+		split_files_free(j.split);
+	if (rc == 0)
+		rc = open_files(&j, err);
+	if (rc == 0)
+		rc = begin_crew(&crew, in, err);
+	if (rc == 0) {
+		for (size_t i = 0; i < n; i++) {
+			j.places[i].node = NODE_NONE;
+			claims.owner[i] = UNIT_NONE;
+		}
+		claims.budget.left = crew.workers[0].budget.left;
+		rc = run_rounds(&crew, &claims, ret, err);
+	}
+	for (size_t i = 0; crew.workers && i < crew.n_workers; i++)
+		finish_worker(&crew.workers[i], storage, ret);
+	dwarf_file_close(&j.main);
+	dwarf_file_close(&j.alt);
+	free(crew.workers);
+	free(crew.tasks);
+	free(claims.owner);
+	free(claims.more);
+	free(j.places);
+	free(j.asked);
+	if (rc)
+		dwarf_result_finish(ret);
+	return rc;
+}

@@ -1,0 +1,398 @@
+/*
+ * A unit's line program, run past the sorted addresses: rows are never stored. A row holds from its address up to the next row's, and of
+ * several at one address the last one holds.
+ */
+#include <stdlib.h>
+
+#include "symbol/dwarf.h"
+#include "symbol/dwarf_constants.h"
+
+#define FILES_MAX ((size_t)1 << 20)
+#define FORMATS_MAX 16
+
+/* --- the header --- */
+
+struct format {
+	uint16_t content, form;
+};
+
+static bool add_folder(struct line_table *t, const char *name)
+{
+	const char **slot = ARRAY_PUSH(t->folders, t->n_folders, t->folders_capacity, FILES_MAX);
+	if (slot)
+		*slot = name;
+	return slot != NULL;
+}
+
+static bool add_file(struct line_table *t, const char *name, uint64_t folder)
+{
+	struct line_file *slot = ARRAY_PUSH(t->files, t->n_files, t->files_capacity, FILES_MAX);
+	if (slot)
+		*slot = (struct line_file){ .name = name, .folder = folder };
+	return slot != NULL;
+}
+
+/* The text at p, which moves behind it; NULL when it has no end. */
+static const char *take_text(const uint8_t **p, const uint8_t *end)
+{
+	const char *text = (const char *)*p;
+	const uint8_t *nul = *p < end ? memchr(*p, 0, (size_t)(end - *p)) : NULL;
+	if (!nul || (size_t)(nul - *p) >= NAME_BYTES_MAX)
+		return NULL;
+	*p = nul + 1;
+	return text;
+}
+
+/* One of version 4's files, or of DW_LNE_define_file. */
+static bool take_file(struct line_table *t, const uint8_t **p, const uint8_t *end)
+{
+	const char *name = take_text(p, end);
+	if (!name)
+		return false;
+	uint64_t folder = read_uleb(p);
+	skip_leb(p);
+	skip_leb(p);
+	return add_file(t, name, folder);
+}
+
+/* Versions 2 to 4: folder 0 is the unit's own, file 0 its own source. */
+static bool old_tables(struct line_table *t, const uint8_t *p, const uint8_t *end)
+{
+	const struct unit *u = t->unit;
+	const char *name;
+	if (!add_folder(t, u->folder) || !add_file(t, u->name, 0))
+		return false;
+	while (p < end && *p) {
+		name = take_text(&p, end);
+		if (!name || !add_folder(t, name))
+			return false;
+	}
+	for (p++; p < end && *p;)
+		if (!take_file(t, &p, end))
+			return false;
+	return true;
+}
+
+static const uint8_t *take_formats(const uint8_t *p, const uint8_t *end, struct format *formats, size_t *ret_n)
+{
+	*ret_n = *p++;
+	if (*ret_n > FORMATS_MAX)
+		return NULL;
+	for (size_t i = 0; i < *ret_n && p < end; i++) {
+		uint64_t content = read_uleb(&p), form = read_uleb(&p);
+		formats[i] = (struct format){ content > UINT16_MAX ? 0 : (uint16_t)content, form > UINT16_MAX ? 0 : (uint16_t)form };
+	}
+	return p < end ? p : NULL;
+}
+
+/* Version 5: counted entries of a form that a list of formats tells. */
+static const uint8_t *new_table(struct line_table *t, const struct unit *forms, const uint8_t *p, const uint8_t *end, bool folders)
+{
+	struct format formats[FORMATS_MAX] = { 0 };
+	size_t n_formats;
+	p = p < end ? take_formats(p, end, formats, &n_formats) : NULL;
+	if (!p)
+		return NULL;
+	uint64_t n = read_uleb(&p);
+	if (n && !n_formats)
+		return NULL;
+	for (uint64_t i = 0; i < n; i++) {
+		const char *name = NULL;
+		const uint8_t *entry = p;
+		uint64_t folder = 0;
+		for (size_t k = 0; k < n_formats; k++) {
+			const uint8_t *at = p;
+			p = form_skip(formats[k].form, p, end, forms);
+			if (!p)
+				return NULL;
+			if (formats[k].content == DW_LNCT_path)
+				name = form_string(formats[k].form, at, forms);
+			else if (formats[k].content == DW_LNCT_directory_index)
+				folder = form_number(formats[k].form, 0, &at, forms);
+		}
+		/* Entries without bytes would let a count of billions pass. */
+		if (p == entry || (folders ? !add_folder(t, name) : !add_file(t, name, folder)))
+			return NULL;
+	}
+	return p;
+}
+
+static bool read_tables(struct line_table *t, const uint8_t *p)
+{
+	if (t->version < 5)
+		return old_tables(t, p, t->program);
+	/* Strings are of the unit's file, sizes of this header. */
+	struct unit forms = *t->unit;
+	forms.offset_bytes = t->offset_bytes;
+	forms.address_bytes = t->address_bytes;
+	forms.version = t->version;
+	p = new_table(t, &forms, p, t->program, true);
+	return p && new_table(t, &forms, p, t->program, false);
+}
+
+bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table *t)
+{
+	struct span s = u->file->line;
+	bool swapped = u->file->swapped;
+	*t = (struct line_table){ .unit = u, .offset_bytes = 4, .address_bytes = u->address_bytes };
+	if (!u->has_lines || u->lines >= s.n)
+		return false;
+	const uint8_t *p = s.at + u->lines, *section_end = s.at + s.n;
+	uint64_t bytes = read_u32(p, swapped);
+	p += 4;
+	if (bytes == UINT32_MAX) {
+		bytes = read_u64(p, swapped);
+		p += 8;
+		t->offset_bytes = 8;
+	}
+	w->damaged = true;           /* until the end is reached */
+	if (p > section_end || bytes < 16 || bytes > (uint64_t)(section_end - p))
+		return false;
+	t->end = p + bytes;
+	t->version = read_u16(p, swapped);
+	p += 2;
+	if (t->version < 2 || t->version > 5)
+		return false;
+	if (t->version >= 5) {
+		t->address_bytes = p[0];
+		p += 2;
+	}
+	uint64_t header = read_sized(p, t->offset_bytes, swapped);
+	p += t->offset_bytes;
+	if (p > t->end || header < 6 || header > (uint64_t)(t->end - p))
+		return false;
+	t->program = p + header;
+	t->least_bytes = *p++;
+	p += t->version >= 4;                /* operations an instruction: for machines that pack several */
+	p++;                                 /* whether rows are statements at first */
+	t->line_base = (int8_t)*p++;
+	t->line_range = *p++;
+	t->opcode_base = *p++;
+	t->lengths = p;
+	if (t->line_range == 0 || t->opcode_base == 0)
+		return false;
+	p += t->opcode_base - 1;
+	if (p > t->program || !spend(&w->budget, header) || !read_tables(t, p))
+		return false;
+	w->damaged = false;
+	return true;
+}
+
+void lines_finish(struct line_table *t)
+{
+	if (!t)
+		return;
+	free(t->folders);
+	free(t->files);
+}
+
+/* --- paths --- */
+
+const char *lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file)
+{
+	if (file >= t->n_files || !t->files[file].name)
+		return NULL;
+	struct line_file *f = &t->files[file];
+	if (f->path)
+		return f->path;
+	const char *parts[3] = { NULL, NULL, f->name };
+	if (*f->name != '/') {
+		parts[1] = f->folder < t->n_folders ? t->folders[f->folder] : NULL;
+		/* Relative folders lie in the unit's own, when that is absolute (it isn't where the build mapped its folders away). */
+		const char *own = t->unit->folder;
+		if (own && *own == '/' && (!parts[1] || *parts[1] != '/') && parts[1] != own)
+			parts[0] = own;
+	}
+	char text[2 * NAME_BYTES_MAX];
+	size_t n = 0;
+	for (int i = 0; i < 3; i++) {
+		size_t length = parts[i] ? strlen(parts[i]) : 0;
+		if (!length)
+			continue;
+		if (n + length + 1 >= sizeof text)
+			return NULL;
+		if (n && text[n - 1] != '/')
+			text[n++] = '/';
+		memcpy(text + n, parts[i], length);
+		n += length;
+	}
+	char *kept = n ? worker_memory(w, n + 1) : NULL;
+	if (!kept)
+		return NULL;
+	memcpy(kept, text, n);
+	kept[n] = '\0';
+	f->path = kept;
+	return kept;
+}
+
+/* --- the program --- */
+
+/* The registers that matter, and the row before the current one. */
+struct machine {
+	uint64_t address;
+	uint32_t file, line, column;
+	uint64_t row_address;
+	uint32_t row_file, row_line, row_column;
+	bool in_sequence;
+	size_t at;                   /* the next asked address */
+	uint64_t next;               /* what it is; past it a row is looked at */
+	size_t left;
+};
+
+struct run {
+	struct dwarf_worker *w;
+	struct line_table *table;
+	const struct asked *asked;
+	size_t n;
+	struct machine m;
+};
+
+static void seek(struct run *r)
+{
+	struct machine *m = &r->m;
+	m->at = join_has_code(r->w->join, m->address) ? asked_lower_bound(r->asked, r->n, m->address) : r->n;
+	m->next = m->at < r->n ? r->asked[m->at].address : UINT64_MAX;
+}
+
+/* A row that begins past the next asked address: those before it get the row before. */
+static void give(struct run *r)
+{
+	struct machine *m = &r->m;
+	for (; m->at < r->n && r->asked[m->at].address < m->address; m->at++) {
+		struct place *place = &r->w->join->places[r->asked[m->at].index];
+		if (place->has_line)
+			continue;
+		place->has_line = true;
+		place->line = m->row_line;
+		place->column = m->row_column;
+		place->path = lines_path(r->w, r->table, m->row_file);
+		m->left--;
+	}
+	m->next = m->at < r->n ? r->asked[m->at].address : UINT64_MAX;
+}
+
+static void keep_row(struct machine *m)
+{
+	m->row_address = m->address;
+	m->row_file = m->file;
+	m->row_line = m->line;
+	m->row_column = m->column;
+}
+
+static inline void row(struct run *r)
+{
+	struct machine *m = &r->m;
+	if (__builtin_expect(!m->in_sequence || m->address < m->row_address, 0)) {
+		m->in_sequence = true;
+		seek(r);
+	} else if (__builtin_expect(m->address > m->next, 0)) {
+		give(r);
+	}
+	keep_row(m);
+}
+
+static void begin_sequence(struct machine *m)
+{
+	m->in_sequence = false;
+	m->address = m->row_address = 0;
+	m->file = m->line = 1;
+	m->column = 0;
+	m->next = UINT64_MAX;
+}
+
+/* An extended operation; where to go on, or NULL at damage. */
+static const uint8_t *extended(struct run *r, const uint8_t *p)
+{
+	struct line_table *t = r->table;
+	uint64_t n = read_uleb(&p);
+	if (n == 0 || p > t->end || n > (uint64_t)(t->end - p))
+		return NULL;
+	const uint8_t *after = p + n;
+	switch (*p++) {
+	case DW_LNE_end_sequence:
+		if (r->m.in_sequence && r->m.address > r->m.next)
+			give(r);
+		begin_sequence(&r->m);
+		break;
+	case DW_LNE_set_address:
+		if (n == 5 || n == 9)
+			r->m.address = read_sized(p, (unsigned)n - 1, t->unit->file->swapped);
+		break;
+	case DW_LNE_define_file:
+		if (t->version < 5 && !take_file(t, &p, after))
+			return NULL;
+		break;
+	default:
+		break;
+	}
+	return after;
+}
+
+/* A standard operation. */
+static const uint8_t *standard(struct run *r, uint8_t operation, const uint8_t *p)
+{
+	struct line_table *t = r->table;
+	struct machine *m = &r->m;
+	switch (operation) {
+	case DW_LNS_copy:
+		row(r);
+		break;
+	case DW_LNS_advance_pc:
+		m->address += read_uleb(&p) * t->least_bytes;
+		break;
+	case DW_LNS_advance_line:
+		m->line += (uint32_t)read_sleb(&p);
+		break;
+	case DW_LNS_set_file:
+		m->file = (uint32_t)read_uleb(&p);
+		break;
+	case DW_LNS_set_column:
+		m->column = (uint32_t)read_uleb(&p);
+		break;
+	case DW_LNS_negate_stmt:
+	case DW_LNS_set_basic_block:
+	case DW_LNS_set_prologue_end:
+	case DW_LNS_set_epilogue_begin:
+		break;
+	case DW_LNS_const_add_pc:
+		m->address += (uint64_t)((255 - t->opcode_base) / t->line_range) * t->least_bytes;
+		break;
+	case DW_LNS_fixed_advance_pc:
+		m->address += read_u16(p, t->unit->file->swapped);
+		p += 2;
+		break;
+	default:
+		for (unsigned i = 0; i < t->lengths[operation - 1]; i++)
+			skip_leb(&p);
+		break;
+	}
+	return p;
+}
+
+void lines_run(struct dwarf_worker *w, struct line_table *t, const struct asked *asked, size_t n)
+{
+	struct run r = { .w = w, .table = t, .asked = asked, .n = n, .m = { .left = n } };
+	uint32_t address_steps[256];
+	int32_t line_steps[256];
+	const uint8_t *p = t->program, *end = t->end;
+	if (!spend(&w->budget, (uint64_t)(end - p)))
+		return;
+	for (unsigned i = 0; i < 256; i++) {
+		unsigned adjusted = i >= t->opcode_base ? i - t->opcode_base : 0;
+		address_steps[i] = adjusted / t->line_range * t->least_bytes;
+		line_steps[i] = t->line_base + (int32_t)(adjusted % t->line_range);
+	}
+	begin_sequence(&r.m);
+	while (p && p < end && r.m.left) {
+		uint8_t operation = *p++;
+		if (operation >= t->opcode_base) {
+			r.m.address += address_steps[operation];
+			r.m.line += (uint32_t)line_steps[operation];
+			row(&r);
+		} else {
+			p = operation ? standard(&r, operation, p) : extended(&r, p);
+		}
+	}
+	if (!p)
+		w->damaged = true;
+}

@@ -1,0 +1,413 @@
+/*
+ * One walk over a unit's entries. A function or inlined call whose ranges have some of the asked addresses becomes a node, and
+ * those addresses point to it until an inlined call inside takes them.
+ *
+ * Everything else is stepped over by its abbreviation's step; whole subtrees are where the entry tells its sibling (GCC's do; where
+ * it doesn't, as LLVM's, walking through costs little). Methods of local classes can hide in what was stepped over,
+ * so when an address that a symbol covers is still without a function, a second walk goes everywhere.
+ */
+#include <stdlib.h>
+
+#include "symbol/dwarf.h"
+#include "symbol/dwarf_constants.h"
+#include "symbol/dwarf_steps.h"
+
+#define LEVELS_MAX ((size_t)1 << 20)
+
+/* From which depth of the tree on entries lie in that node. */
+struct level {
+	uint32_t depth, node;
+};
+
+struct scan {
+	struct dwarf_worker *w;
+	const struct unit *u;
+	const struct abbrevs *abbrevs;
+	const struct asked *asked;
+	size_t n, left;              /* left: without a function */
+	uint64_t first, last;        /* of the asked addresses */
+	const uint8_t *start, *end;  /* start: what references count from */
+	struct level *levels;    size_t n_levels, levels_capacity;
+	uint32_t depth;
+	bool everywhere, stepped_over, scoped;
+};
+
+bool language_has_scopes(unsigned language)
+{
+	switch (language) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case DW_LANG_C_plus_plus_17:
+	case DW_LANG_C_plus_plus_20:
+	case DW_LANG_Rust:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- entries with code --- */
+
+static void take_value(struct entry_values *values, const struct operation *o, const uint8_t *at)
+{
+	values->of[o->want] = (struct attribute){ .form = o->form, .implicit = o->implicit, .at = at };
+	values->present |= 1u << o->want;
+}
+
+const uint8_t *entry_read(const struct abbrevs *a, uint64_t code, const struct unit *u, const uint8_t *p, const uint8_t *end,
+                          struct entry_values *values)
+{
+	for (const struct operation *o = &a->operations[a->items[code].operations];; o++) {
+		uint64_t n = 0;
+		switch (o->kind) {
+		case OP_END:
+			return p;
+		case OP_FIXED:
+			n = o->bytes;
+			break;
+		case OP_NUMBER:
+			skip_leb(&p);
+			break;
+		case OP_WANT:
+			if (values)
+				take_value(values, o, p);
+			p = form_skip(o->form, p, end, u);
+			break;
+		case OP_STRING:
+			p = p < end ? memchr(p, 0, (size_t)(end - p)) : NULL;
+			p = p ? p + 1 : NULL;
+			break;
+		case OP_BLOCK1:
+			n = *p++;
+			break;
+		case OP_BLOCK2:
+			n = read_u16(p, u->file->swapped);
+			p += 2;
+			break;
+		case OP_BLOCK4:
+			n = read_u32(p, u->file->swapped);
+			p += 4;
+			break;
+		case OP_BLOCK:
+			n = read_uleb(&p);
+			break;
+		case OP_INDIRECT:
+			p = form_skip(DW_FORM_indirect, p, end, u);
+			break;
+		default:
+			return NULL;
+		}
+		if (!p || p > end || n > (uint64_t)(end - p))
+			return NULL;
+		p += n;
+	}
+}
+
+static uint64_t value_of(const struct scan *s, const struct entry_values *v, enum wanted which)
+{
+	return v->present & 1u << which ? attribute_number(&v->of[which], s->u) : 0;
+}
+
+static uint32_t small(uint64_t value)
+{
+	return value > INT32_MAX ? 0 : (uint32_t)value;
+}
+
+static uint32_t add_node(struct scan *s, const struct entry_values *v, uint64_t entry, uint32_t parent, uint32_t asked)
+{
+	struct dwarf_worker *w = s->w;
+	struct node *node = ARRAY_PUSH(w->nodes, w->n_nodes, w->nodes_capacity, NODES_MAX);
+	if (!node) {
+		w->no_memory = true;
+		return NODE_NONE;
+	}
+	*node = (struct node){
+		.unit = s->u, .entry = entry, .parent = parent, .asked = asked,
+		.origin = value_of(s, v, WANT_ORIGIN),
+		.origin_form = v->present & 1u << WANT_ORIGIN ? v->of[WANT_ORIGIN].form : 0,
+		.call_file = small(value_of(s, v, WANT_CALL_FILE)),
+		.call_line = small(value_of(s, v, WANT_CALL_LINE)),
+		.call_column = small(value_of(s, v, WANT_CALL_COLUMN)),
+	};
+	return (uint32_t)(w->n_nodes - 1);
+}
+
+/* The next range of an entry where code can be and some address was asked; *ret_at is the first. */
+static bool next_asked(struct scan *s, struct range_list *l, uint64_t *ret_low, uint64_t *ret_high, size_t *ret_at)
+{
+	while (spend(&s->w->budget, 8) && ranges_next(l, ret_low, ret_high)) {
+		if (*ret_high <= s->first || *ret_low > s->last || *ret_low >= *ret_high || !join_has_code(s->w->join, *ret_low))
+			continue;
+		*ret_at = asked_lower_bound(s->asked, s->n, *ret_low);
+		if (*ret_at < s->n && s->asked[*ret_at].address < *ret_high)
+			return true;
+	}
+	return false;
+}
+
+static void ranges_of(const struct scan *s, const struct entry_values *v, struct range_list *ret)
+{
+	static const struct attribute absent;
+	ranges_begin(ret, s->u, v->present & 1u << WANT_LOW ? &v->of[WANT_LOW] : &absent,
+	             v->present & 1u << WANT_HIGH ? &v->of[WANT_HIGH] : &absent,
+	             v->present & 1u << WANT_RANGES ? &v->of[WANT_RANGES] : &absent);
+}
+
+/* Gives the entry its addresses; its node, or NODE_NONE when it has none. */
+static uint32_t attach(struct scan *s, const struct entry_values *v, uint64_t entry, uint32_t parent)
+{
+	struct place *places = s->w->join->places;
+	struct range_list l;
+	uint64_t low, high;
+	uint32_t node = NODE_NONE;
+	size_t i;
+	for (ranges_of(s, v, &l); next_asked(s, &l, &low, &high, &i);)
+		for (; i < s->n && s->asked[i].address < high; i++) {
+			struct place *place = &places[s->asked[i].index];
+			if (!spend(&s->w->budget, 2) || place->node != parent)
+				continue;
+			if (node == NODE_NONE)
+				node = add_node(s, v, entry, parent, s->asked[i].index);
+			if (node == NODE_NONE)
+				return NODE_NONE;
+			place->node = node;
+			place->thread = s->w->number;
+			s->left -= parent == NODE_NONE;
+		}
+	return node;
+}
+
+static bool any_asked(struct scan *s, const struct entry_values *v)
+{
+	struct range_list l;
+	uint64_t low, high;
+	size_t i;
+	ranges_of(s, v, &l);
+	return next_asked(s, &l, &low, &high, &i);
+}
+
+/* The address a function begins at. */
+static uint64_t code_of(struct scan *s, const struct entry_values *v)
+{
+	struct range_list l;
+	uint64_t low, high;
+	ranges_of(s, v, &l);
+	while (spend(&s->w->budget, 8) && ranges_next(&l, &low, &high))
+		if (low < high && join_has_code(s->w->join, low))
+			return low;
+	return 0;
+}
+
+/* Remembers where the code of an inlined function is, if it also exists out of line. */
+static void note_concrete(struct scan *s, const struct entry_values *v)
+{
+	struct dwarf_worker *w = s->w;
+	struct concrete c;
+	if (!(v->present & 1u << WANT_ORIGIN) ||
+	    !form_reference(v->of[WANT_ORIGIN].form, value_of(s, v, WANT_ORIGIN), s->u, &c.file, &c.origin))
+		return;
+	c.code = code_of(s, v);
+	struct concrete *slot = c.code ? ARRAY_PUSH(w->concretes, w->n_concretes, w->concretes_capacity, NODES_MAX) : NULL;
+	if (slot)
+		*slot = c;
+}
+
+/* --- the walk --- */
+
+static uint32_t inside(const struct scan *s)
+{
+	return s->n_levels ? s->levels[s->n_levels - 1].node : NODE_NONE;
+}
+
+static bool enter(struct scan *s, uint32_t node)
+{
+	s->depth++;
+	if (inside(s) == node)
+		return true;
+	struct level *slot = ARRAY_PUSH(s->levels, s->n_levels, s->levels_capacity, LEVELS_MAX);
+	if (slot)
+		*slot = (struct level){ s->depth, node };
+	return slot != NULL;
+}
+
+/* Where a sibling reference leads, if that is forward. */
+static const uint8_t *sibling(const struct scan *s, const uint8_t *p, uint64_t offset)
+{
+	if (offset > (uint64_t)(s->end - s->start))
+		return NULL;
+	const uint8_t *to = s->start + offset;
+	return to >= p ? to : NULL;
+}
+
+/* An entry with code, in which p is behind its code. Where to go on; NULL at damage. */
+static const uint8_t *visit(struct scan *s, uint64_t code, uint64_t entry, const uint8_t *p)
+{
+	const struct step *step = &s->abbrevs->steps[code];
+	struct entry_values v;
+	v.present = 0;
+	p = entry_read(s->abbrevs, code, s->u, p, s->end, &v);
+	if (!p)
+		return NULL;
+	uint32_t around = inside(s), node = around;
+	bool wanted;
+	if (step->entry == ENTRY_FUNCTION) {
+		node = attach(s, &v, entry, NODE_NONE);
+		wanted = node != NODE_NONE;
+		if (wanted && s->scoped)
+			s->w->nodes[node].code = code_of(s, &v);
+		if (s->scoped && !s->everywhere)
+			note_concrete(s, &v);
+	} else if (step->entry == ENTRY_INLINED) {
+		node = attach(s, &v, entry, around);
+		wanted = node != NODE_NONE;
+	} else {
+		wanted = any_asked(s, &v);
+	}
+	if (!step->children)
+		return p;
+	if (!wanted && !s->everywhere && v.present & 1u << WANT_SIBLING) {
+		const uint8_t *to = sibling(s, p, value_of(s, &v, WANT_SIBLING));
+		if (to) {
+			s->stepped_over = true;
+			return to;
+		}
+	}
+	return enter(s, wanted ? node : NODE_NONE) ? p : NULL;
+}
+
+static const uint8_t *plain(struct scan *s, uint64_t code, const uint8_t *p)
+{
+	const struct step *step = &s->abbrevs->steps[code];
+	p = entry_skip(s->abbrevs, code, s->u, p, s->end);
+	if (!p || !step->children)
+		return p;
+	if (step->back && step->entry != ENTRY_SCOPE && !s->everywhere && p <= s->end) {
+		const uint8_t *to = sibling(s, p, read_u32(p - step->back, s->u->file->swapped));
+		if (to) {
+			s->stepped_over = true;
+			return to;
+		}
+	}
+	s->depth++;
+	return p;
+}
+
+/* Behind the unit's own entry; NULL when there is nothing below it. */
+static const uint8_t *begin(const struct abbrevs *a, const struct unit *u, const uint8_t *end)
+{
+	const uint8_t *p = u->file->info.at + u->first_entry;
+	uint64_t code = read_uleb(&p);
+	if (p >= end || code == 0 || code >= a->n || !a->items[code].known || !a->items[code].children)
+		return NULL;
+	return entry_skip(a, code, u, p, end);
+}
+
+static void walk(struct scan *s)
+{
+	const struct step *steps = s->abbrevs->steps;
+	const uint8_t *section = s->u->file->info.at, *p = begin(s->abbrevs, s->u, s->end);
+	if (!spend(&s->w->budget, (uint64_t)(s->end - s->start)))
+		return;
+	s->depth = 1;
+	s->n_levels = 0;
+	while (p && p < s->end) {
+		uint64_t entry = (uint64_t)(p - section), code = read_uleb(&p);
+		if (code == 0) {
+			if (--s->depth == 0)
+				return;
+			while (s->n_levels && s->levels[s->n_levels - 1].depth > s->depth)
+				s->n_levels--;
+			if (s->left == 0 && s->n_levels == 0)
+				return;
+			continue;
+		}
+		if (code >= s->abbrevs->n || s->w->budget.exceeded) {
+			p = NULL;
+			break;
+		}
+		unsigned kind = steps[code].entry;
+		bool visited = kind == ENTRY_FUNCTION || (kind > ENTRY_FUNCTION && inside(s) != NODE_NONE);
+		p = visited ? visit(s, code, entry, p) : plain(s, code, p);
+	}
+	if (!p)
+		s->w->damaged = true;
+}
+
+/* Is there code of a function that we still have no name for? Padding isn't worth a second walk. */
+static bool misses_code(const struct scan *s)
+{
+	const struct dwarf_join *j = s->w->join;
+	for (size_t i = 0; i < s->n; i++) {
+		uint32_t index = s->asked[i].index;
+		if (j->places[index].node == NODE_NONE && (!j->in->have_symtab || j->in->symbols[index].name))
+			return true;
+	}
+	return false;
+}
+
+void scan_unit(struct dwarf_worker *w, const struct unit *tree, const struct asked *asked, size_t n)
+{
+	struct scan s = { .w = w, .u = tree, .asked = asked, .n = n };
+	if (n == 0)
+		return;
+	s.abbrevs = abbrevs_of(w, tree, true);
+	if (!s.abbrevs)
+		return;
+	s.first = asked[0].address;
+	s.last = asked[n - 1].address;
+	s.start = tree->file->info.at + tree->offset;
+	s.end = tree->file->info.at + tree->end;
+	s.scoped = language_has_scopes(tree->language);
+	for (size_t i = 0; i < n; i++)
+		s.left += w->join->places[asked[i].index].node == NODE_NONE;
+	walk(&s);
+	if (s.stepped_over && s.left && misses_code(&s)) {
+		s.everywhere = true;
+		walk(&s);
+	}
+	free(s.levels);
+}
+
+/* --- where an entry stands --- */
+
+void scan_paths(struct dwarf_worker *w, const struct unit *u, const uint64_t *entries, size_t n, path_found *found, void *context)
+{
+	const struct abbrevs *a = abbrevs_of(w, u, true);
+	const uint8_t *section = u->file->info.at, *start = section + u->offset, *end = section + u->end;
+	uint64_t path[SCOPES_MAX];
+	size_t depth = 0, next = 0;
+	if (!a || !spend(&w->budget, u->end - u->offset))
+		return;
+	for (const uint8_t *p = begin(a, u, end); p && p < end && next < n;) {
+		uint64_t entry = (uint64_t)(p - section), code = read_uleb(&p);
+		if (code == 0) {
+			if (depth-- == 0)
+				return;
+			continue;
+		}
+		if (code >= a->n)
+			return;
+		while (next < n && entries[next] < entry)
+			next++;
+		if (next < n && entries[next] == entry && depth <= SCOPES_MAX)
+			found(context, next, path, depth);
+		p = entry_skip(a, code, u, p, end);
+		if (!p || !a->steps[code].children)
+			continue;
+		if (a->steps[code].back && p <= end) {
+			uint64_t to = read_u32(p - a->steps[code].back, u->file->swapped);
+			size_t after = next;
+			while (after < n && entries[after] <= entry)
+				after++;
+			if (to <= (uint64_t)(end - start) && start + to >= p && (after == n || entries[after] >= u->offset + to)) {
+				p = start + to;
+				continue;
+			}
+		}
+		if (depth < SCOPES_MAX)
+			path[depth] = entry;
+		depth++;
+	}
+}
