@@ -140,7 +140,7 @@ struct unit {
 	bool in_aranges;
 	/* From its first entry; written once, under the file's lock, before rooted. */
 	atomic_bool rooted;                  /* release and acquire: what follows is there */
-	bool has_lines;
+	bool has_lines, is_partial;          /* partial: only a place for others to refer to (dwz) */
 	uint16_t language;
 	uint64_t low, lines;
 	uint64_t strings_base, addresses_base, ranges_base, ranges_offset;

@@ -20,6 +20,7 @@ enum {
 	DW_TAG_variant_part = 0x33,
 	DW_TAG_interface_type = 0x38,
 	DW_TAG_namespace = 0x39,
+	DW_TAG_partial_unit = 0x3c,
 };
 
 enum {

@@ -101,7 +101,7 @@ static bool claim(void *context, struct unit *u, uint64_t low, uint64_t high)
 
 static bool may_have_code(const struct unit *u)
 {
-	return u->type == UNIT_COMPILE || u->type == UNIT_SKELETON || u->type == UNIT_PARTIAL;
+	return u->type == UNIT_COMPILE || u->type == UNIT_SKELETON;
 }
 
 static void claim_by_root(struct claims *c, struct unit *u)
@@ -322,23 +322,34 @@ static void run_tasks(struct crew *c)
 		pthread_join(threads[i], NULL);
 }
 
-/* Units that tell no ranges are walked for every address that nobody has. */
+/* Addresses of code that nobody has; their number. */
+static size_t without_function(struct dwarf_join *j)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < j->n; i++)
+		if (j->places[i].node == NODE_NONE && is_code(j, i))
+			j->asked[n++] = (struct asked){ j->addresses[i], (uint32_t)i };
+	return n;
+}
+
+/* Compile units that tell no ranges at all are walked for every address that nobody has. */
 static void walk_unknown(struct crew *c)
 {
 	struct dwarf_join *j = c->join;
-	for (size_t i = 0; i < j->main.n_units; i++) {
+	struct dwarf_worker *w = &c->workers[0];
+	size_t n = without_function(j);
+	for (size_t i = 0; i < j->main.n_units && n && !w->budget.exceeded && !w->no_memory; i++) {
 		struct unit *u = &j->main.units[i];
-		if (u->in_aranges || !may_have_code(u) || u->ranges.form || (u->low_pc.form && u->high_pc.form))
+		size_t nodes = w->n_nodes;
+		if (u->in_aranges || !may_have_code(u) || u->is_partial || u->ranges.form || (u->low_pc.form && u->high_pc.form))
 			continue;
-		size_t n = 0;
-		for (size_t k = 0; k < j->n; k++)
-			if (j->places[k].node == NODE_NONE && is_code(j, k))
-				j->asked[n++] = (struct asked){ j->addresses[k], (uint32_t)k };
-		if (n == 0 || c->workers[0].budget.exceeded || c->workers[0].no_memory)
-			return;
 		u->first_asked = 0;
 		u->n_asked = n;
-		work_on_unit(&c->workers[0], &(struct task){ u, 0, WORK_TREE | WORK_LINES });
+		work_on_unit(w, &(struct task){ u, 0, WORK_TREE });
+		if (w->n_nodes == nodes)
+			continue;
+		work_on_unit(w, &(struct task){ u, 0, WORK_LINES });
+		n = without_function(j);
 	}
 }
 

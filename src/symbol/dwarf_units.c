@@ -208,6 +208,7 @@ static void read_root(struct unit *u)
 	}
 	if (u->first_entry >= u->end || !abbrev_find(u, read_uleb(&p), &u->file->roots, &b))
 		return;
+	u->is_partial = b.tag == DW_TAG_partial_unit;
 	for (const uint8_t *spec = b.spec; attribute_next(u, &spec, &p, &a);)
 		root_attribute(u, &r, &a);
 	/* Now that it is known where indexes point. */
