@@ -47,3 +47,53 @@ separate no-id no-id-wrong && printf 'x' >>no-id-wrong.debug
 gcc -O1 -g -Wl,--build-id -o other "$programs/shapes.c"
 gcc -O2 -g -no-pie -Wl,--build-id -o fixed "$programs/shapes.c"
 separate whole mismatched && cp other mismatched.debug
+
+# Compressed in every way there is; the last two need newer tools than some have.
+objcopy --compress-debug-sections=zlib-gnu whole compressed-legacy
+objcopy --compress-debug-sections=zstd whole compressed-zstd 2>/dev/null || rm -f compressed-zstd
+
+# What readelf says of them: function symbols, and ranges that have unwind entries.
+for name in whole-cc libc; do
+	file=$name
+	[ $name = whole-cc ] || file=$(ldconfig -p | awk '/libc\.so\.6/ { print $NF; exit }')
+	[ -e $name ] || cp "$file" $name
+	readelf -sW $name | awk '($4 == "FUNC" || $4 == "IFUNC") && $7 != "UND" && $3 != "0" { sub("@.*", "", $8); print $2, $3, $8 }' |
+		sort -u >$name.functions
+	readelf --debug-dump=frames $name 2>/dev/null | sed -n 's/.* FDE .*pc=\([0-9a-f]*\)\.\.\([0-9a-f]*\).*/\1 \2/p' >$name.frames
+done
+
+# The other byte order, and 32 bits. Objects: nobody links for that here.
+for target in s390x powerpc; do
+	for gz in none zlib; do
+		clang-14 --target=$target-linux-gnu -O2 -g -funwind-tables -gz=$gz -c -o $target-$gz.o "$programs/plain.c"
+	done
+	readelf -sW $target-none.o | awk '$4 == "FUNC" && $3 != "0" { print $2, $3, $8 }' | sort -u >$target.functions
+done
+
+# Type units are in sections of the same name, each in a group of its own.
+g++ -O0 -gdwarf-5 -fdebug-types-section -c -o types.o "$programs/shapes.cc"
+
+# Split: .dwo beside the binary's objects, and all of them in a .dwp.
+mkdir -p split/made split/moved
+(cd split/made && gcc -O2 -gdwarf-4 -gsplit-dwarf -c -o unit.o "$programs/shapes.c" && gcc -Wl,--build-id -o ../program unit.o)
+cp split/program split/moved/packed
+dwp -o split/moved/packed.dwp split/made/unit.dwo
+clang-14 -O2 -gdwarf-5 -gsplit-dwarf=single -c -o split/both.o "$programs/shapes.c"
+
+# dwz's common file.
+mkdir -p alt
+g++ -O2 -g -DONE -Wl,--build-id -o alt/one "$programs/shapes.cc"
+g++ -O2 -g -DTWO -Wl,--build-id -o alt/two "$programs/shapes.cc"
+dwz -m alt/common -r alt/one alt/two
+
+# A system below a folder, and an unpacked debug package.
+mkdir -p system/usr/bin system/usr/lib/debug/usr/bin "package/usr/lib/debug/.build-id/${id:0:2}"
+cp bare/program system/usr/bin/by-id
+cp -r ids/.build-id system/usr/lib/debug/
+cp ids/.build-id/*/*.debug "package/usr/lib/debug/.build-id/${id:0:2}/"
+separate no-id system/usr/bin/linked && mv system/usr/bin/linked.debug system/usr/lib/debug/usr/bin/
+
+# As pprof keeps them; and a file with nothing but symbols.
+mkdir -p "pprof/$id" symbols/.build-id/${id:0:2}
+cp whole "pprof/$id/anything"
+strip --strip-debug -o "symbols/.build-id/${id:0:2}/${id:2}.debug" whole
