@@ -26,7 +26,7 @@ struct command {
 
 #define SETTINGS_BYTES 2048
 
-extern const struct command cmd_top, cmd_tree, cmd_peek, cmd_traces, cmd_diff, cmd_flame, cmd_convert,
+extern const struct command cmd_addr, cmd_top, cmd_tree, cmd_peek, cmd_traces, cmd_diff, cmd_flame, cmd_convert,
     cmd_symbolize, cmd_run, cmd_attach, cmd_doctor, cmd_help, cmd_version;
 
 /* All commands in the order of the help, NULL-terminated. */
@@ -34,6 +34,8 @@ extern const struct command *const commands[];
 const struct command *command_find(const char *name);
 /* E_USAGE with the nearest command's name. */
 int command_unknown(const char *name, struct error *err);
+/* Was the program started as addr2line, by a link of that name? */
+bool command_is_addr2line(void);
 int print_command_help(const struct command *c, struct error *err);
 
 /* Whole text to standard output, through base's struct output. */

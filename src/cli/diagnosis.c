@@ -88,7 +88,7 @@ void diagnose_names(struct diagnosis *d, const char *path)
 		diagnosis_find(d, "build id", ANSWER_NO, "has none: profiles and debug files are told apart by path only");
 	if (!lines && n.build_id[0])
 		diagnosis_advise(d, false, NULL, "for %s, install the debug file with its build id (Debian: the -dbgsym package), or give a "
-		                 "build with -g to --symbol-path", n.symtab || n.mini ? "lines and inlined calls"
+		                 "build with -g to --debug-dir", n.symtab || n.mini ? "lines and inlined calls"
 		                                                                : "the names of its own functions");
 	if (!n.build_id[0])
 		diagnosis_advise(d, false, "-Wl,--build-id", "let its linker add a build id, so that profiles of different builds are told apart");

@@ -21,7 +21,6 @@
 #include "http/access.h"
 
 #define ANSWER_MAX ((size_t)1 << 30)
-#define FILES_MAX 64
 
 bool live_is(const char *text)
 {
@@ -194,16 +193,17 @@ void live_finish(struct live *l)
 
 /* What was found for the PROFILEs of this command; one thread. */
 static struct {
-	char *items[FILES_MAX];
+	char *items[LIVE_FILES_MAX];
 	size_t n;
 } files;
+static uint64_t perf_pid;   /* of the last process asked */
 
 static void add_file(const char *path)
 {
 	for (size_t i = 0; i < files.n; i++)
 		if (strcmp(files.items[i], path) == 0)
 			return;
-	char *copy = files.n < FILES_MAX && access(path, R_OK) == 0 ? strdup(path) : NULL;
+	char *copy = files.n < LIVE_FILES_MAX && access(path, R_OK) == 0 ? strdup(path) : NULL;
 	if (copy)
 		files.items[files.n++] = copy;
 }
@@ -254,6 +254,7 @@ void live_find_files(const struct live *l, struct profile *p)
 	char root[64] = "";
 	if (!l->pid)
 		return;
+	perf_pid = l->pid;
 	bool elsewhere = live_other_namespace((pid_t)l->pid, "mnt");
 	if (elsewhere) {
 		snprintf(root, sizeof root, "/proc/%llu/root", (unsigned long long)l->pid);
@@ -271,14 +272,44 @@ void live_find_files(const struct live *l, struct profile *p)
 	}
 }
 
-const char *const *live_search(const struct text_list *given)
+size_t live_search(const char **to)
 {
-	static const char *all[TEXT_LIST_MAX + FILES_MAX + 1];
-	size_t n = 0;
-	for (size_t i = 0; i < given->n; i++)
-		all[n++] = given->items[i];
 	for (size_t i = 0; i < files.n; i++)
-		all[n++] = files.items[i];
-	all[n] = NULL;
-	return n ? all : NULL;
+		to[i] = files.items[i];
+	return files.n;
+}
+
+/* The number that the process has in its own namespace of processes; pid itself when that can't be told. */
+static uint64_t own_number(uint64_t pid)
+{
+	char path[64], status[8192];
+	snprintf(path, sizeof path, "/proc/%llu/status", (unsigned long long)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof status - 1);
+	if (fd >= 0)
+		close(fd);
+	status[n > 0 ? n : 0] = '\0';
+	char *line = strstr(status, "\nNSpid:");
+	size_t length = line ? strcspn(line + 1, "\n") + 1 : 0;
+	size_t digits = 0;
+	while (digits < length && line[length - 1 - digits] >= '0' && line[length - 1 - digits] <= '9')
+		digits++;
+	uint64_t own;
+	return digits && text_parse_u64(line + length - digits, digits, 10, &own) ? own : pid;
+}
+
+const char *live_perf_map(void)
+{
+	static char path[96];
+	struct stat process, map;
+	if (!perf_pid)
+		return NULL;
+	unsigned long long pid = perf_pid;
+	snprintf(path, sizeof path, "/proc/%llu", pid);
+	if (stat(path, &process))
+		return NULL;
+	snprintf(path, sizeof path, "/proc/%llu/root/tmp/perf-%llu.map", pid, (unsigned long long)own_number(perf_pid));
+	/* /tmp is everybody's: a stranger's file says nothing about the process. */
+	bool theirs = lstat(path, &map) == 0 && S_ISREG(map.st_mode) && (map.st_uid == process.st_uid || map.st_uid == 0);
+	return theirs ? path : NULL;
 }

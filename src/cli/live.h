@@ -34,8 +34,16 @@ void live_finish(struct live *l);
  */
 void live_find_files(const struct live *l, struct profile *p);
 
-/* The directories of --symbol-path, and behind them what live_find_files found; NULL-terminated, valid until the next call. */
-const char *const *live_search(const struct text_list *given);
+#define LIVE_FILES_MAX 64
+
+/* Directories and files to look in that live_find_files found, into to (LIVE_FILES_MAX); how many. */
+size_t live_search(const char **to);
+
+/*
+ * Where the JIT of that process, if it has one, writes names: /tmp/perf-PID.map, of its own root directory and with its own number
+ * there. NULL when there is none of its user's or root's. Valid until the next call.
+ */
+const char *live_perf_map(void);
 
 /* The token of --token-file or HEAPGAUGE_TOKEN_FILE into to (HTTP_TOKEN_MAX + 1 bytes); *ret_token is NULL when there is none. */
 int live_token(const char *token_file, char *to, const char **ret_token, struct error *err);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/live.h"
+#include "cli/naming.h"
 #include "cli/progress.h"
 #include "format/format.h"
 #include "profile/operations.h"
@@ -82,7 +83,12 @@ static uint64_t pid_in_name(const char *path)
 
 struct symbol_options load_symbol_options(const struct load_settings *s)
 {
-	return (struct symbol_options){ (enum symbol_depth)s->symbols, s->binary, live_search(&s->symbol_path) };
+	struct symbol_options o = naming_symbol_options(&s->names);
+	o.depth = (enum symbol_depth)s->symbols;
+	o.demangle = (enum demangle_mode)s->demangle;
+	o.binary = s->binary;
+	o.perf_map = s->perf_map ? s->perf_map : live_perf_map();
+	return o;
 }
 
 /* --- one file --- */
@@ -134,7 +140,7 @@ static void warn_changed_binaries(const struct load_settings *s, const struct pr
 		    nanos(st.st_mtim) <= taken)
 			continue;
 		buf_printf(warnings, "%s was changed after the profile was taken: if it is another build now, its names "
-		           "are wrong (the old one can be given with --binary or --symbol-path)\n", path);
+		           "are wrong (the old one can be given with --binary or --debug-dir)\n", path);
 	}
 }
 
@@ -345,7 +351,9 @@ int load_symbols(const struct load_settings *s, struct profile *p, struct buf *w
 	struct symbol_options o = load_symbol_options(s);
 	progress_phase("finding names", 0);
 	forget_placeholders(p);
-	return symbol_profile(p, &o, warnings, err);
+	int failed = symbol_profile(p, &o, warnings, err);
+	naming_finish(warnings);
+	return failed;
 }
 
 int load_profiles(const struct load_settings *s, char *const *paths, size_t n,

@@ -2,9 +2,12 @@
  * heapgauge COMMAND [options] …: finds the command, parses its options, runs it, and says
  * on one line what went wrong when something did.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <libiberty/libiberty.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -13,7 +16,7 @@
 
 const struct command *const commands[] = {
 	&cmd_top, &cmd_tree, &cmd_peek, &cmd_traces, &cmd_diff, &cmd_flame, &cmd_convert,
-	&cmd_symbolize, &cmd_run, &cmd_attach, &cmd_doctor, &cmd_help, &cmd_version, NULL,
+	&cmd_symbolize, &cmd_addr, &cmd_run, &cmd_attach, &cmd_doctor, &cmd_help, &cmd_version, NULL,
 };
 
 const struct command *command_find(const char *name)
@@ -34,6 +37,14 @@ int command_unknown(const char *name, struct error *err)
 	if (near)
 		return error_set(err, E_USAGE, "unknown command '%.60s': did you mean '%s'?", name, near);
 	return error_set(err, E_USAGE, "unknown command '%.60s'", name);
+}
+
+bool command_is_addr2line(void)
+{
+	static const char name[] = "addr2line";
+	size_t length = strlen(program_invocation_short_name), n = sizeof name - 1;
+	/* Also "x86_64-linux-gnu-addr2line". */
+	return length >= n && strcmp(program_invocation_short_name + length - n, name) == 0;
 }
 
 static void command_help(const struct command *c, struct buf *out)
@@ -127,6 +138,8 @@ static int check_operands(const struct command *c, size_t n, char **operands, st
 
 static int command_main(const struct command *c, int argc, char **argv)
 {
+	if (c == &cmd_addr)
+		expandargv(&argc, &argv);       /* @FILE; ends the program when out of memory */
 	union {
 		char bytes[SETTINGS_BYTES];
 		max_align_t align;
@@ -152,6 +165,8 @@ int main(int argc, char **argv)
 {
 	struct error err = { 0 };
 	output_catch_signals();
+	if (command_is_addr2line())
+		return command_main(&cmd_addr, argc, argv);
 	if (argc < 2) {
 		error_set(&err, E_USAGE, "a command is missing");
 		return fail(NULL, &err);

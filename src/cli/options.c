@@ -29,7 +29,7 @@ struct parser {
 
 static bool takes_argument(const struct option_spec *s)
 {
-	return s->kind != OPTION_ON && s->kind != OPTION_OFF && s->kind != OPTION_CONSTANT;
+	return s->kind != OPTION_ON && s->kind != OPTION_OFF && s->kind != OPTION_MAYBE && s->kind != OPTION_CONSTANT;
 }
 
 static void parser_init(struct parser *p, const struct option_group *groups, bool stop_early)
@@ -44,7 +44,8 @@ static void parser_init(struct parser *p, const struct option_group *groups, boo
 		for (size_t i = 0; i < g->n && p->n < OPTIONS_MAX; i++) {
 			const struct option_spec *s = &g->specs[i];
 			p->longs[p->n] = (struct option){ s->name,
-				takes_argument(s) ? required_argument : no_argument, NULL,
+				takes_argument(s) ? required_argument
+				: s->kind == OPTION_MAYBE ? optional_argument : no_argument, NULL,
 				LONG_BASE + (int)p->n };
 			p->flat[p->n++] = (struct flat_option){ s, g->at };
 			if (s->letter) {
@@ -146,6 +147,9 @@ static int option_store(const struct flat_option *f, void *settings, const char 
 		return 0;
 	case OPTION_TEXT:
 		*(const char **)target = text;
+		return 0;
+	case OPTION_MAYBE:
+		*(const char **)target = text ? text : "";
 		return 0;
 	case OPTION_CONSTANT:
 		*(const char **)target = s->argument;
@@ -288,6 +292,8 @@ static void help_line(struct buf *out, const struct option_spec *s)
 		buf_printf(out, "      --%s", s->name);
 	if (takes_argument(s))
 		buf_printf(out, " %s", s->argument);
+	else if (s->kind == OPTION_MAYBE)
+		buf_printf(out, "[=%s]", s->argument);
 	size_t column = out->len - start;
 	if (column + 2 > HELP_COLUMN) {
 		buf_addc(out, '\n');

@@ -27,6 +27,7 @@ enum option_kind {
 	OPTION_ON,          /* bool becomes true */
 	OPTION_OFF,         /* bool becomes false */
 	OPTION_TEXT,        /* const char * */
+	OPTION_MAYBE,       /* const char *: what follows "--name=", or ""; a letter takes nothing */
 	OPTION_LIST,        /* struct text_list */
 	OPTION_NUMBER,      /* uint32_t */
 	OPTION_FRACTION,    /* double, 0 to 1 */

@@ -6,13 +6,6 @@
 #define AT(type, field) offsetof(struct type, field)
 
 const struct option_spec load_options[LOAD_OPTIONS_N] = {
-	{ "symbols", 0, false, OPTION_CHOICE, "none|table|full",
-	  "names from nowhere, ELF symbol tables, or also DWARF with lines and inlined calls (default full)",
-	  AT(load_settings, symbols) },
-	{ "binary", 0, false, OPTION_TEXT, "FILE", "take the main program's names from FILE",
-	  AT(load_settings, binary) },
-	{ "symbol-path", 0, false, OPTION_LIST, "DIR",
-	  "look for binaries and their debug files in DIR too; repeatable", AT(load_settings, symbol_path) },
 	{ "token-file", 0, false, OPTION_TEXT, "FILE",
 	  "send the token in FILE to http and unix PROFILEs (default: what HEAPGAUGE_TOKEN_FILE names)",
 	  AT(load_settings, token_file) },
@@ -20,6 +13,30 @@ const struct option_spec load_options[LOAD_OPTIONS_N] = {
 	  AT(load_settings, merge) },
 	{ "partial", 0, false, OPTION_ON, NULL,
 	  "of a damaged file take what could be read, and say what was lost", AT(load_settings, partial) },
+};
+
+const struct option_spec naming_options[NAMING_OPTIONS_N] = {
+	{ "symbols", 0, false, OPTION_CHOICE, "none|table|full",
+	  "names from nowhere, ELF symbol tables, or also DWARF with lines and inlined calls (default full)",
+	  AT(load_settings, symbols) },
+	{ "demangle", 0, false, OPTION_CHOICE, "full|templates|simple|none",
+	  "names of C++, Rust and D in full (default), without parameters, also without template arguments, or as linked",
+	  AT(load_settings, demangle) },
+	{ "binary", 0, false, OPTION_TEXT, "FILE", "take the main program's names from FILE",
+	  AT(load_settings, binary) },
+	{ "perf-map", 0, false, OPTION_TEXT, "FILE",
+	  "names of code a JIT made, from FILE (default: /tmp/perf-PID.map of a process given as pid:N)",
+	  AT(load_settings, perf_map) },
+};
+
+const struct option_spec names_options[NAMES_OPTIONS_N] = {
+	{ "debug-dir", 0, false, OPTION_LIST, "DIR",
+	  "look for binaries and their debug files in DIR too; repeatable", AT(names_settings, debug_dir) },
+	{ "symbol-path", 0, true, OPTION_LIST, "DIR", "same", AT(names_settings, debug_dir) },
+	{ "sysroot", 0, false, OPTION_TEXT, "DIR",
+	  "look for binaries and debug files below DIR, where another system's root is", AT(names_settings, sysroot) },
+	{ "offline", 0, false, OPTION_ON, NULL, "do not ask the servers of DEBUGINFOD_URLS", AT(names_settings, offline) },
+	{ "no-cache", 0, false, OPTION_ON, NULL, "neither use nor keep answers of earlier runs", AT(names_settings, no_cache) },
 };
 
 const struct option_spec base_options[BASE_OPTIONS_N] = {

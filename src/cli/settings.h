@@ -9,11 +9,20 @@
 #include "profile/view.h"
 #include "symbol/symbol.h"
 
+/* Where names come from, besides the binaries themselves. */
+struct names_settings {
+	struct text_list debug_dir;
+	const char *sysroot;
+	bool offline, no_cache;
+};
+
 /* How PROFILEs are read and named. */
 struct load_settings {
+	struct names_settings names;
 	int symbols;                    /* enum symbol_depth */
+	int demangle;                   /* enum demangle_mode */
 	const char *binary;
-	struct text_list symbol_path;
+	const char *perf_map;
 	const char *base;
 	const char *token_file;
 	const char *stdin_name;         /* what "-" is called; NULL: "standard input" */
@@ -50,15 +59,23 @@ struct show_settings {
 #define LOAD_DEFAULTS { .symbols = SYMBOL_FULL }
 #define SHOW_DEFAULTS { .load = LOAD_DEFAULTS }
 
-#define LOAD_OPTIONS_N 6
+#define LOAD_OPTIONS_N 3
+#define NAMING_OPTIONS_N 4
+#define NAMES_OPTIONS_N 5
 #define BASE_OPTIONS_N 1
 #define VIEW_OPTIONS_N 16
 #define TEXT_OPTIONS_N 5
 
-extern const struct option_spec load_options[LOAD_OPTIONS_N], base_options[BASE_OPTIONS_N],
+extern const struct option_spec load_options[LOAD_OPTIONS_N], naming_options[NAMING_OPTIONS_N],
+    names_options[NAMES_OPTIONS_N], base_options[BASE_OPTIONS_N],
     view_options[VIEW_OPTIONS_N], text_options[TEXT_OPTIONS_N];
 
-#define GROUP_LOAD(at) { "Reading", load_options, LOAD_OPTIONS_N, (at) }
+/* Three groups: all that fill a struct load_settings. */
+#define GROUP_LOAD(at) \
+	{ "Reading", load_options, LOAD_OPTIONS_N, (at) }, \
+	{ "Names", naming_options, NAMING_OPTIONS_N, (at) }, \
+	GROUP_NAMES((at) + offsetof(struct load_settings, names))
+#define GROUP_NAMES(at) { "Where names come from", names_options, NAMES_OPTIONS_N, (at) }
 #define GROUP_BASE(at) { "Comparing", base_options, BASE_OPTIONS_N, (at) }
 #define GROUP_VIEW(at) { "What is shown", view_options, VIEW_OPTIONS_N, (at) }
 /* For a command with a --by of its own, which is the first of them. */

@@ -16,7 +16,7 @@
 #include "profile/operations.h"
 
 #define BINARIES_MAX ((size_t)1 << 24)
-#define OLD_FILE "; its frames stay unnamed; point --symbol-path to the old file"
+#define OLD_FILE "; its frames stay unnamed; point --debug-dir to the old file"
 
 /* Paths of mappings with nothing on disk behind them. */
 static bool has_file(const char *path)

@@ -309,7 +309,7 @@ static void warn_missing(const struct work *w, struct buf *warnings, const struc
 {
 	struct buf line;
 	buf_init(&line, 64 << 10);
-	buf_printf(&line, "%s is not on this machine; its frames stay unnamed; point --symbol-path to a copy",
+	buf_printf(&line, "%s is not on this machine; its frames stay unnamed; point --debug-dir to a copy",
 	           profile_text(w->profile, b->file));
 	if (!line.failed)
 		binaries_warn(warnings, line.data);
@@ -343,7 +343,7 @@ static void say(const struct work *w, struct buf *warnings)
 		struct error e;
 		error_set(&e, E_IO,
 		          "%zu files of the profile are not on this machine; their frames stay unnamed; "
-		          "point --symbol-path to copies", missing);
+		          "point --debug-dir to copies", missing);
 		binaries_warn(warnings, e.text);
 	}
 }

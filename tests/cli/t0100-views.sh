@@ -116,6 +116,8 @@ like "a program that is gone: one warning" err '^heapgauge: warning: .*program'
 runs 0 "--binary" heapgauge top --binary moved elsewhere.heap
 like "--binary: names again" out 'grow_here'
 mkdir symbols && cp moved symbols/program
-runs 0 "--symbol-path" heapgauge top --symbol-path symbols elsewhere.heap
-like "--symbol-path: names again" out 'grow_here'
+runs 0 "--debug-dir" heapgauge top --debug-dir symbols elsewhere.heap
+like "--debug-dir: names again" out 'grow_here'
+runs 0 "--symbol-path: its older name" heapgauge top --symbol-path symbols elsewhere.heap
+like "--symbol-path: its older name" out 'grow_here'
 done_testing

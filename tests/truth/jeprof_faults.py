@@ -212,8 +212,8 @@ def deleted(options):
     by_binary = {row["name"]: row["flat"]["value"] for row in ours(options, "--by", "binary", dump)["rows"]}
     tap.check(by_binary.get(os.path.realpath(options.work) + "/deleted.so", by_binary.get(library)) == DLOPENED,
               "(deleted): the true bytes under the library's name", str(by_binary))
-    named = rows(ours(options, "--symbol-path", kept, dump))
-    tap.check(named.get("loaded_4_0") == DLOPENED, "(deleted): named from a copy in --symbol-path", str(named))
+    named = rows(ours(options, "--debug-dir", kept, dump))
+    tap.check(named.get("loaded_4_0") == DLOPENED, "(deleted): named from a copy in --debug-dir", str(named))
     theirs = jeprof(options.odd, dump)
     if theirs is not None:
         theirs = sum(v for name, v in theirs.items() if "deleted" in name or name.startswith("loaded"))

@@ -1,0 +1,479 @@
+/*
+ * addr: what addr2line does, in its options and in its output to the byte, by our own readers. Programs run it as a child and
+ * talk to it through pipes, so what has arrived is answered and flushed before more is waited for; but all that has arrived
+ * is asked at once, which is what makes it fast.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/elf_image.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/naming.h"
+#include "cli/progress.h"
+
+#define BATCH_MAX ((size_t)64 << 10)         /* addresses */
+#define LINE_MAX_BYTES 99                    /* what addr2line takes for a line; the rest is the next one */
+#define CROWD 16                             /* lines that nobody writes who waits for each answer */
+#define CROWD_WAIT_MS 2
+#define REMEMBERED_MAX ((size_t)1 << 20)     /* addresses, and as many times 256 bytes of text */
+
+struct addr_settings {
+	struct names_settings names;
+	const char *binary, *section, *target;
+	const char *style;                   /* of -C: NULL, "", or its word */
+	bool addresses, basenames, functions, inlines, pretty, limit, no_limit, version;
+};
+
+/* Text of an answer, without the line of -a. */
+struct answer {
+	uint64_t address;
+	size_t text, length;
+};
+
+struct addr {
+	const struct addr_settings *settings;
+	const char *binary;
+	enum demangle_mode mode;
+	bool is64;
+	uint64_t base, limit;                /* -j: the section's; else 0 and UINT64_MAX */
+	uint64_t *asked;             size_t n_asked, asked_capacity;
+	uint64_t *fresh;             size_t n_fresh, fresh_capacity;      /* of the file; not answered before */
+	struct answer *answers;      size_t n_answers, answers_capacity;
+	struct index index;                  /* of answers, by address */
+	struct buf texts;
+	struct buf out;
+	bool warned;
+};
+
+/* --- the binary --- */
+
+static int open_section(struct addr *a, const struct elf_image *e, struct error *err)
+{
+	struct elf_section section;
+	const char *name = a->settings->section;
+	if (!name)
+		return 0;
+	if (!elf_section_named(e, name, &section))
+		return error_set(err, E_FORMAT, "%.200s: it has no section %.100s", a->binary, name);
+	a->base = section.address;
+	a->limit = section.bytes;
+	return 0;
+}
+
+static int open_binary(struct addr *a, struct error *err)
+{
+	struct elf_image e;
+	int failed = elf_image_open(&e, a->binary, err);
+	if (failed)
+		return failed;
+	a->is64 = e.is64;
+	failed = open_section(a, &e, err);
+	elf_image_close(&e);
+	return failed;
+}
+
+/* --- addresses --- */
+
+static int digit_of(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* As strtoul(text, &end, 16) does it, whose reading of nonsense is addr2line's: 0, or what is before it. */
+static uint64_t parse_address(const char *text, size_t length, bool *ret_whole)
+{
+	const char *c = text, *end = text + length;
+	uint64_t value = 0;
+	bool minus = false, overflow = false;
+	while (c < end && (*c == ' ' || (*c >= '\t' && *c <= '\r')))
+		c++;
+	if (c < end && (*c == '-' || *c == '+'))
+		minus = *c++ == '-';
+	if (end - c > 2 && c[0] == '0' && (c[1] == 'x' || c[1] == 'X') && digit_of(c[2]) >= 0)
+		c += 2;
+	const char *digits = c;
+	for (; c < end && digit_of(*c) >= 0; c++) {
+		overflow |= value >> 60 != 0;
+		value = value << 4 | (uint64_t)digit_of(*c);
+	}
+	*ret_whole = c == end && c > digits;
+	return overflow ? UINT64_MAX : minus ? -value : value;
+}
+
+static int ask(struct addr *a, const char *text, size_t length, struct error *err)
+{
+	bool whole;
+	uint64_t *slot = ARRAY_PUSH(a->asked, a->n_asked, a->asked_capacity, BATCH_MAX + 1);
+	if (!slot)
+		return error_nomem(err, "addresses");
+	*slot = parse_address(text, length, &whole);
+	if (!a->is64)
+		*slot &= UINT32_MAX;
+	return 0;
+}
+
+/* --- answers --- */
+
+struct wanted {
+	const struct addr *a;
+	uint64_t address;
+};
+
+static bool same_address(const void *context, uint32_t item)
+{
+	const struct wanted *w = context;
+	return w->a->answers[item].address == w->address;
+}
+
+static const struct answer *find(const struct addr *a, uint64_t address)
+{
+	uint32_t item = index_find(&a->index, hash_u64(address), same_address, &(struct wanted){ a, address });
+	return item == INDEX_NONE ? NULL : &a->answers[item];
+}
+
+/* The file's address of one that was asked: in a section they begin at 0. */
+static uint64_t in_file(const struct addr *a, uint64_t asked)
+{
+	return asked < a->limit ? asked + a->base : UINT64_MAX;
+}
+
+/* What GNU's demangler shows of the suffixes that our names have not: "f.cold" is "f() [clone .cold]". */
+static void add_clones(struct buf *b, const char *name)
+{
+	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
+		return;
+	for (const char *c = name + demangle_without_suffix(name); *c;) {
+		size_t n = 1 + strcspn(c + 1, ".");
+		while (c[n] == '.' && c[n + 1] >= '0' && c[n + 1] <= '9')
+			n += 1 + strspn(c + n + 1, "0123456789");
+		buf_adds(b, " [clone ");
+		buf_add(b, c, n);
+		buf_addc(b, ']');
+		c += n;
+	}
+}
+
+static void add_function(const struct addr *a, const struct symbol_frame *f, struct buf *b)
+{
+	const char *linked = f->system_name ? f->system_name : f->function;
+	if (!linked || !*linked) {
+		buf_adds(b, "??");
+	} else if (a->mode == DEMANGLE_NONE) {
+		buf_adds(b, linked);
+	} else {
+		buf_adds(b, f->function);
+		if (f->system_name && a->mode == DEMANGLE_FULL)
+			add_clones(b, f->system_name);
+	}
+}
+
+static void add_frame(const struct addr *a, const struct symbol_frame *f, struct buf *b)
+{
+	if (a->settings->functions) {
+		add_function(a, f, b);
+		buf_adds(b, a->settings->pretty ? " at " : "\n");
+	}
+	const char *file = f->file ? f->file : "??";
+	buf_adds(b, a->settings->basenames ? path_base(file) : file);
+	if (f->line)
+		buf_printf(b, ":%u\n", f->line);
+	else
+		buf_adds(b, ":?\n");
+}
+
+static void add_answer(const struct addr *a, const struct symbol_frame *frames, size_t n, struct buf *b)
+{
+	if (n == 0 && a->settings->functions)
+		buf_adds(b, a->settings->pretty ? "?? " : "??\n");
+	if (n == 0)
+		buf_adds(b, "??:0\n");
+	for (size_t i = 0; i < n && (i == 0 || a->settings->inlines); i++) {
+		if (i && a->settings->pretty)
+			buf_adds(b, " (inlined by) ");
+		add_frame(a, &frames[i], b);
+	}
+}
+
+static int remember(struct addr *a, uint64_t address, const struct symbol_frame *frames, size_t n, struct error *err)
+{
+	struct answer *fresh = index_reserve(&a->index)
+	                           ? ARRAY_PUSH(a->answers, a->n_answers, a->answers_capacity, 2 * REMEMBERED_MAX) : NULL;
+	if (!fresh)
+		return error_nomem(err, "answers");
+	size_t start = a->texts.len;
+	add_answer(a, frames, n, &a->texts);
+	*fresh = (struct answer){ address, start, a->texts.len - start };
+	index_insert(&a->index, hash_u64(address), (uint32_t)(a->n_answers - 1));
+	return a->texts.failed ? error_nomem(err, "answers") : 0;
+}
+
+static void forget(struct addr *a)
+{
+	index_finish(&a->index);
+	a->n_answers = 0;
+	buf_reset(&a->texts);
+}
+
+static int gather_fresh(struct addr *a, struct error *err)
+{
+	a->n_fresh = 0;
+	for (size_t i = 0; i < a->n_asked; i++) {
+		uint64_t address = in_file(a, a->asked[i]);
+		if (find(a, address))
+			continue;
+		uint64_t *slot = ARRAY_PUSH(a->fresh, a->n_fresh, a->fresh_capacity, BATCH_MAX + 1);
+		if (!slot)
+			return error_nomem(err, "addresses");
+		*slot = address;
+	}
+	return 0;
+}
+
+/* A client waits for as many answers as it asked: they are "??" when nothing can be read, and that is said once. */
+static void warn(struct addr *a, const struct error *reason)
+{
+	struct buf warning;
+	if (a->warned)
+		return;
+	a->warned = true;
+	buf_init(&warning, 4096);
+	buf_adds(&warning, reason->text);
+	print_warnings(&warning);
+	buf_finish(&warning);
+}
+
+static int resolve_fresh(struct addr *a, struct error *err)
+{
+	struct symbol_options o = naming_symbol_options(&a->settings->names);
+	struct symbol_answers named = { 0 };
+	struct error reason;
+	o.demangle = a->mode;
+	int failed = symbol_resolve_addresses(a->binary, "", a->fresh, a->n_fresh, SYMBOL_FULL, &o, &named, &reason);
+	progress_stop();
+	if (failed)
+		warn(a, &reason);
+	failed = 0;
+	for (size_t i = 0; i < a->n_fresh && !failed; i++) {
+		const struct symbol_answer *s = named.answers ? &named.answers[i] : NULL;
+		if (!find(a, a->fresh[i]))
+			failed = remember(a, a->fresh[i], s ? named.frames + s->first : NULL, s ? s->n : 0, err);
+	}
+	symbol_answers_finish(&named);
+	return failed;
+}
+
+static int flush(struct addr *a, struct error *err)
+{
+	if (a->out.failed)
+		return error_nomem(err, "answers");
+	if (a->out.len && (fwrite(a->out.data, 1, a->out.len, stdout) != a->out.len || fflush(stdout)))
+		return error_set(err, E_IO, "standard output: cannot write: %s", strerror(errno));
+	buf_reset(&a->out);
+	return 0;
+}
+
+/* All that was asked, in that order. */
+static int answer(struct addr *a, struct error *err)
+{
+	if (a->n_answers > REMEMBERED_MAX || a->texts.len > REMEMBERED_MAX * 256)
+		forget(a);
+	int failed = gather_fresh(a, err);
+	if (!failed && a->n_fresh)
+		failed = resolve_fresh(a, err);
+	for (size_t i = 0; i < a->n_asked && !failed; i++) {
+		const struct answer *known = find(a, in_file(a, a->asked[i]));
+		if (a->settings->addresses)
+			buf_printf(&a->out, a->is64 ? "0x%016llx%s" : "0x%08llx%s", (unsigned long long)a->asked[i],
+			           a->settings->pretty ? ": " : "\n");
+		buf_add(&a->out, a->texts.data + known->text, known->length);
+	}
+	a->n_asked = 0;
+	return failed ? failed : flush(a, err);
+}
+
+/* --- where addresses come from --- */
+
+/* Whole lines of [text, text + n), and at the end of the input what is left; how many bytes they were. */
+static size_t take_lines(struct addr *a, const char *text, size_t n, bool ended, int *ret_failed, struct error *err)
+{
+	size_t at = 0;
+	while (at < n && a->n_asked < BATCH_MAX && !*ret_failed) {
+		size_t room = n - at < LINE_MAX_BYTES ? n - at : LINE_MAX_BYTES;
+		const char *newline = memchr(text + at, '\n', room);
+		size_t length = newline ? (size_t)(newline - text) - at + 1 : room;
+		if (!newline && room < LINE_MAX_BYTES && !ended)
+			break;
+		*ret_failed = ask(a, text + at, length, err);
+		at += length;
+	}
+	return at;
+}
+
+/* Is there more to read now, or, of a crowd, in a moment? */
+static bool more_comes(const struct addr *a)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	return poll(&in, 1, a->n_asked > CROWD ? CROWD_WAIT_MS : 0) > 0;
+}
+
+static int answer_input(struct addr *a, struct error *err)
+{
+	static char bytes[64 << 10];
+	size_t have = 0;
+	bool ended = false;
+	int failed = 0;
+	while (!ended && !failed) {
+		ssize_t n = read(STDIN_FILENO, bytes + have, sizeof bytes - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_set(err, E_IO, "standard input: cannot read: %s", strerror(errno));
+		ended = n == 0;
+		have += (size_t)n;
+		/* What stays is less than a line. */
+		for (bool full = true; full && !failed;) {
+			size_t taken = take_lines(a, bytes, have, ended, &failed, err);
+			have -= taken;
+			memmove(bytes, bytes + taken, have);
+			full = a->n_asked == BATCH_MAX;
+			if (full && !failed)
+				failed = answer(a, err);
+		}
+		if (!failed && a->n_asked && (ended || !more_comes(a)))
+			failed = answer(a, err);
+	}
+	return failed;
+}
+
+static int answer_operands(struct addr *a, char **operands, size_t n, struct error *err)
+{
+	int failed = 0;
+	for (size_t i = 0; i < n && !failed; i++) {
+		failed = ask(a, operands[i], strlen(operands[i]), err);
+		if (!failed && (a->n_asked == BATCH_MAX || i == n - 1))
+			failed = answer(a, err);
+	}
+	return failed;
+}
+
+/* --- the command --- */
+
+/* addr2line's words for a demangler all mean what we do: the name itself tells which. */
+static int choose_mode(const char *style, enum demangle_mode *ret, struct error *err)
+{
+	static const struct { const char *word; enum demangle_mode mode; } words[] = {
+		{ "", DEMANGLE_FULL }, { "full", DEMANGLE_FULL }, { "templates", DEMANGLE_TEMPLATES }, { "simple", DEMANGLE_SIMPLE },
+		{ "none", DEMANGLE_NONE }, { "auto", DEMANGLE_FULL }, { "gnu-v3", DEMANGLE_FULL }, { "rust", DEMANGLE_FULL },
+		{ "dlang", DEMANGLE_FULL }, { "java", DEMANGLE_FULL }, { "gnat", DEMANGLE_FULL },
+	};
+	*ret = DEMANGLE_NONE;
+	if (!style)
+		return 0;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(words[i].word, style) == 0) {
+			*ret = words[i].mode;
+			return 0;
+		}
+	return error_set(err, E_USAGE, "--demangle takes one of full|templates|simple|none, not '%.60s'", style);
+}
+
+/* An operand that is an address and no file: then the binary is addr2line's a.out. */
+static bool is_address(const char *text)
+{
+	bool whole;
+	parse_address(text, strlen(text), &whole);
+	return whole && access(text, F_OK) != 0;
+}
+
+static void finish(struct addr *a)
+{
+	forget(a);
+	free(a->asked);
+	free(a->fresh);
+	free(a->answers);
+	buf_finish(&a->texts);
+	buf_finish(&a->out);
+}
+
+static int run(const void *settings, char **operands, size_t n, struct error *err)
+{
+	const struct addr_settings *s = settings;
+	struct addr a = { .settings = s, .binary = s->binary, .limit = UINT64_MAX };
+	if (s->version) {
+		printf("heapgauge addr %s, with the options and the output of GNU addr2line\n", HEAPGAUGE_VERSION);
+		return 0;
+	}
+	int failed = choose_mode(s->style, &a.mode, err);
+	if (failed)
+		return failed;
+	if (!a.binary && n && !command_is_addr2line() && !is_address(operands[0])) {
+		a.binary = *operands++;
+		n--;
+	}
+	if (!a.binary)
+		a.binary = "a.out";
+	failed = open_binary(&a, err);
+	if (failed)
+		return failed;
+	buf_init(&a.texts, BUF_MAX_DEFAULT);
+	buf_init(&a.out, BUF_MAX_DEFAULT);
+	failed = n ? answer_operands(&a, operands, n, err) : answer_input(&a, err);
+	finish(&a);
+	struct buf warnings;
+	buf_init(&warnings, 4096);
+	naming_finish(&warnings);
+	print_warnings(&warnings);
+	buf_finish(&warnings);
+	return failed;
+}
+
+#define AT(field) offsetof(struct addr_settings, field)
+
+static const struct option_spec own_options[] = {
+	{ "exe", 'e', false, OPTION_TEXT, "FILE", "the binary (default: the first operand, or a.out)", AT(binary) },
+	{ "functions", 'f', false, OPTION_ON, NULL, "the function's name on a line before", AT(functions) },
+	{ "demangle", 'C', false, OPTION_MAYBE, "FORM",
+	  "names readable: full (default), templates, simple, or none, as of other commands' --demangle", AT(style) },
+	{ "inlines", 'i', false, OPTION_ON, NULL, "also the functions that it was inlined into, innermost first", AT(inlines) },
+	{ "addresses", 'a', false, OPTION_ON, NULL, "the address on a line before", AT(addresses) },
+	{ "pretty-print", 'p', false, OPTION_ON, NULL, "all of one function on one line", AT(pretty) },
+	{ "basenames", 's', false, OPTION_ON, NULL, "files without their folders", AT(basenames) },
+	{ "section", 'j', false, OPTION_TEXT, "NAME", "addresses count from the beginning of that section", AT(section) },
+	{ "target", 'b', true, OPTION_TEXT, "NAME", "addr2line's; means nothing here", AT(target) },
+	{ "recurse-limit", 'R', true, OPTION_ON, NULL, "same", AT(limit) },
+	{ "recursion-limit", 0, true, OPTION_ON, NULL, "same", AT(limit) },
+	{ "no-recurse-limit", 'r', true, OPTION_ON, NULL, "same", AT(no_limit) },
+	{ "no-recursion-limit", 0, true, OPTION_ON, NULL, "same", AT(no_limit) },
+	{ "version", 'v', true, OPTION_ON, NULL, "the version", AT(version) },
+};
+
+static const struct option_group groups[] = {
+	{ "Options", own_options, sizeof own_options / sizeof *own_options, 0 },
+	GROUP_NAMES(AT(names)),
+	{ NULL, NULL, 0, 0 },
+};
+
+static const struct addr_settings defaults;
+
+const struct command cmd_addr = {
+	.name = "addr",
+	.operands = "[BINARY] [ADDRESS…]",
+	.summary = "files and lines of addresses, in place of addr2line",
+	.description =
+	    "Says where in the source the addresses of a binary are. They are the file's own, hexadecimal, from the\n"
+	    "command line or, when there are none, from standard input, a line each. Options and output are those\n"
+	    "of GNU addr2line, so that it can stand in wherever that is called: also by that name, as a link.\n",
+	.example = "  heapgauge addr -Cfpi ./server 0x12340 0x4f210\n"
+	           "  ln -s $(command -v heapgauge) ~/bin/addr2line\n",
+	.groups = groups,
+	.defaults = &defaults,
+	.settings_bytes = sizeof defaults,
+	.max_operands = SIZE_MAX,
+	.run = run,
+};
