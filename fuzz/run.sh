@@ -12,6 +12,7 @@ case $name in
 http) modules="base http" ;;
 symbol_body) modules="base" ;;
 demangle) modules="base" extra="src/symbol/demangle.c -liberty" ;;
+sections) modules="base" extra="src/symbol/elf_file.c src/symbol/sections.c src/symbol/symtab.c src/symbol/eh_frame.c -lzstd -llzma" ;;
 *) modules="base profile format" ;;
 esac
 sources=$(for module in $modules; do echo "src/$module/"*.c; done)

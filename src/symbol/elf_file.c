@@ -16,7 +16,7 @@
 #include "base/memory.h"
 
 #define SEGMENTS_MAX 65536
-#define MINI_MAX ((size_t)256 << 20)           /* decompressed */
+#define MINI_MAX ((size_t)64 << 20)            /* decompressed */
 #define MINI_MEMORY_MAX ((uint64_t)128 << 20)  /* of the decompressor */
 #define FIRST_CODE 64          /* nothing can lie before the end of the ELF header */
 

@@ -82,8 +82,8 @@ clang-14 -O2 -gdwarf-5 -gsplit-dwarf=single -c -o split/both.o "$programs/shapes
 
 # dwz's common file.
 mkdir -p alt
-g++ -O2 -g -DONE -Wl,--build-id -o alt/one "$programs/shapes.cc"
-g++ -O2 -g -DTWO -Wl,--build-id -o alt/two "$programs/shapes.cc"
+cp whole-cc alt/one
+cp whole-cc alt/two
 dwz -m alt/common -r alt/one alt/two
 
 # A system below a folder, and an unpacked debug package.
