@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cli/progress.h"
 #include "http/access.h"
+#include "symbol/outside.h"
 
 #define ANSWER_MAX ((size_t)1 << 30)
 
@@ -196,7 +197,7 @@ static struct {
 	char *items[LIVE_FILES_MAX];
 	size_t n;
 } files;
-static uint64_t perf_pid;   /* of the last process asked */
+static uint64_t perf_pid;   /* of the process asked; 0 when there were none or several */
 
 static void add_file(const char *path)
 {
@@ -249,12 +250,31 @@ static void add_gone(uint64_t pid, const struct mapping *m, const char *file)
 	add_file(path);
 }
 
+/*
+ * The vdso of a process is that of the kernel, as ours is; but one of 32 bit (whose addresses are low) has another one. Dumps know
+ * no build ids, and by that alone it is recognized.
+ */
+static void name_vdso(struct profile *p)
+{
+	struct outside own;
+	outside_init(&own, NULL, NULL);
+	for (size_t i = 0; i < p->n_mappings; i++) {
+		struct mapping *m = &p->mappings[i];
+		if (strcmp(profile_text(p, m->file), "[vdso]") == 0 && !m->build_id && m->start > UINT32_MAX)
+			m->build_id = profile_cstring(p, outside_vdso_id(&own));
+	}
+	outside_finish(&own);
+}
+
 void live_find_files(const struct live *l, struct profile *p)
 {
 	char root[64] = "";
 	if (!l->pid)
 		return;
-	perf_pid = l->pid;
+	static bool one_seen;
+	perf_pid = !one_seen || perf_pid == l->pid ? l->pid : 0;
+	one_seen = true;
+	name_vdso(p);
 	bool elsewhere = live_other_namespace((pid_t)l->pid, "mnt");
 	if (elsewhere) {
 		snprintf(root, sizeof root, "/proc/%llu/root", (unsigned long long)l->pid);
