@@ -128,9 +128,11 @@ static int join_debug(struct job *j, struct resolve_result *result)
 	open_alt_file(j, file);
 	sections_init(&j->sections, &file->image, limit);
 	j->has_sections = true;
+	sections_unpack(&j->sections, j->threads);
 	if (j->has_alt_file) {
 		sections_init(&j->alt_sections, &j->alt_file.image, limit);
 		j->has_alt_sections = true;
+		sections_unpack(&j->alt_sections, j->threads);
 	}
 	struct dwarf_input in = {
 		.binary = j->binary, .file = file, .sections = &j->sections, .alt = j->has_alt_sections ? &j->alt_sections : NULL,

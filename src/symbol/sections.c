@@ -7,6 +7,7 @@
 
 #include <elf.h>
 #include <libdeflate.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <zstd.h>
@@ -17,6 +18,8 @@
 #define DEFLATE_RATIO_MAX 1032
 #define ZSTD_RATIO_MAX 32768
 #define RATIO_FREE 65536         /* bytes that may always come out */
+#define UNPACK_MIN ((uint64_t)4 << 20)   /* bytes worth a thread */
+#define UNPACK_THREADS 4
 
 static const char *const names[DEBUG_SECTIONS] = {
 	[DEBUG_INFO] = "info",
@@ -257,4 +260,50 @@ uint64_t sections_bytes(const struct debug_sections *s, enum debug_section which
 {
 	struct packed p;
 	return look(s, which, &p) && p.at && p.packing != UNKNOWN ? p.bytes : 0;
+}
+
+/* Sections that are compressed, biggest first. */
+struct unpacking {
+	struct debug_sections *sections;
+	enum debug_section order[DEBUG_SECTIONS];
+	size_t n;
+	atomic_size_t next;          /* relaxed: it only hands out numbers */
+};
+
+static void *unpack_some(void *context)
+{
+	struct unpacking *u = context;
+	size_t i;
+	while ((i = atomic_fetch_add_explicit(&u->next, 1, memory_order_relaxed)) < u->n)
+		sections_get(u->sections, u->order[i]);
+	return NULL;
+}
+
+void sections_unpack(struct debug_sections *s, size_t threads)
+{
+	struct unpacking u = { .sections = s };
+	uint64_t bytes[DEBUG_SECTIONS], all = 0;
+	pthread_t helpers[UNPACK_THREADS];
+	size_t started = 0;
+	for (enum debug_section which = 0; which < DEBUG_SECTIONS; which++) {
+		struct packed p;
+		if (!look(s, which, &p) || !p.at || p.packing == PLAIN)
+			continue;
+		size_t i = u.n++;
+		for (; i > 0 && bytes[i - 1] < p.bytes; i--) {
+			bytes[i] = bytes[i - 1];
+			u.order[i] = u.order[i - 1];
+		}
+		bytes[i] = p.bytes;
+		u.order[i] = which;
+		all = p.bytes < UINT64_MAX - all ? all + p.bytes : UINT64_MAX;
+	}
+	if (all < UNPACK_MIN)
+		return;
+	while (started < UNPACK_THREADS && started + 1 < threads && started + 1 < u.n &&
+	       pthread_create(&helpers[started], NULL, unpack_some, &u) == 0)
+		started++;
+	unpack_some(&u);
+	while (started > 0)
+		pthread_join(helpers[--started], NULL);
 }

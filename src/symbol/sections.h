@@ -64,6 +64,8 @@ void sections_finish(struct debug_sections *s);
 
 /* { NULL, 0 } when there is none or it is damaged. From any thread. */
 struct span sections_get(struct debug_sections *s, enum debug_section which);
+/* Decompresses what a join will read, by up to that many threads at once. Where there is little of it, nothing is done yet. */
+void sections_unpack(struct debug_sections *s, size_t threads);
 /* Bytes it has, decompressed, as it says itself; without decompressing it. */
 uint64_t sections_bytes(const struct debug_sections *s, enum debug_section which);
 

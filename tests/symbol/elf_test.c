@@ -249,6 +249,40 @@ static void threads_get_the_same_sections(void **state)
 	elf_file_finish(&f);
 }
 
+static void much_is_unpacked_by_several_threads(void **state)
+{
+	(void)state;
+	struct elf_file f, plain;
+	struct debug_sections s, p;
+	open_fixture(&f, "large-compressed");
+	open_fixture(&plain, "large");
+	sections_init(&p, &plain.image, 0);
+	sections_unpack(&p, 4);
+	for (size_t threads = 1; threads < 4; threads++) {
+		sections_init(&s, &f.image, GIB);
+		sections_unpack(&s, threads);
+		assert_true(s.asked[DEBUG_INFO] && s.asked[DEBUG_STR] && s.asked[DEBUG_LINE]);
+		for (enum debug_section i = 0; i < DEBUG_SECTIONS; i++) {
+			struct span x = sections_get(&s, i), y = sections_get(&p, i);
+			assert_int_equal(x.n, y.n);
+			if (x.n)
+				assert_memory_equal(x.at, y.at, x.n);
+		}
+		assert_int_equal(s.limit_bytes, GIB - 9001000);
+		sections_finish(&s);
+	}
+	/* Where the limit is passed, what fits is there. */
+	sections_init(&s, &f.image, 7000000);
+	sections_unpack(&s, 1);
+	assert_null(sections_get(&s, DEBUG_INFO).at);
+	assert_int_equal(sections_get(&s, DEBUG_STR).n, 6000000);
+	assert_true(s.damaged);
+	sections_finish(&s);
+	sections_finish(&p);
+	elf_file_finish(&f);
+	elf_file_finish(&plain);
+}
+
 /* --- links --- */
 
 static void links_to_other_files_are_read(void **state)
@@ -587,6 +621,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sizes_that_lie_are_refused),
 		cmocka_unit_test(memory_without_slack_is_copied),
 		cmocka_unit_test(threads_get_the_same_sections),
+		cmocka_unit_test(much_is_unpacked_by_several_threads),
 		cmocka_unit_test(links_to_other_files_are_read),
 		cmocka_unit_test(a_descriptor_is_as_good_as_a_path),
 		cmocka_unit_test(compressed_symbols_are_unpacked),

@@ -52,6 +52,17 @@ separate whole mismatched && cp other mismatched.debug
 objcopy --compress-debug-sections=zlib-gnu whole compressed-legacy
 objcopy --compress-debug-sections=zstd whole compressed-zstd 2>/dev/null || rm -f compressed-zstd
 
+# Enough of it that threads share the work.
+gcc -c -o large -x assembler - <<'END'
+	.section .debug_info, "", @progbits
+	.fill 3000000, 1, 7
+	.section .debug_str, "", @progbits
+	.fill 6000000, 1, 65
+	.section .debug_line, "", @progbits
+	.fill 1000, 1, 1
+END
+objcopy --compress-debug-sections=zlib large large-compressed
+
 # What readelf says of them: function symbols, and ranges that have unwind entries.
 for name in whole-cc libc; do
 	file=$name
