@@ -15,15 +15,16 @@
  *     -q            only the time it takes, and what it takes of memory
  *
  * Prints one line of counts; every address is in exactly one of these:
- *   same        function, file and line of each frame are equal, or spelled in one of these ways:
- *               a clone suffix (.cold, .part.0) that only one has; scopes and parameters of a function whose linkage name
- *               is not in DWARF; another alias of a C library function (__GI___fork, fork); line 0 (the reference then says
- *               the unit's file)
+ *   same        function, file and line of each frame are equal, or differ in one of these ways:
+ *               a clone suffix (.cold, .part.0) that only one has; linkage names of which the same name is made (variants of a
+ *               constructor, hashes of Rust); scopes and parameters of a function whose linkage name is not in DWARF; another
+ *               alias of a C library function (__GI___fork, fork); line 0 (the reference then says the unit's file)
  *   alias       the outermost function is named by another symbol that covers the address (folded or aliased code)
  *   start       there is no symbol: we say where the function begins (fn_2a300), the reference says nothing
  *   neighbour   the reference names a symbol that does not cover the address (padding, PLT stubs): checked in the symbol table
- *   unnamed     nothing from the reference, but a symbol or debug information from us
- *   missed      a symbol or debug information from the reference, checked, but nothing from us
+ *   unnamed     no name from the reference, but a symbol that covers the address from us: checked
+ *   extra       no name from the reference, and one from us that no symbol confirms
+ *   missed      something from the reference, and nothing from us
  *   chain       different numbers of frames
  *   name, file, line   the innermost frame that differs does so there
  */
@@ -78,8 +79,8 @@ struct asked {
 	struct buf block;
 };
 
-enum kind { SAME, ALIAS, START, NEIGHBOUR, UNNAMED, MISSED, CHAIN, NAME, FILE_NAME, LINE, KINDS };
-static const char *const kind_names[KINDS] = { "same", "alias", "start", "neighbour", "unnamed", "missed", "chain", "name", "file", "line" };
+enum kind { SAME, ALIAS, START, NEIGHBOUR, UNNAMED, EXTRA, MISSED, CHAIN, NAME, FILE_NAME, LINE, KINDS };
+static const char *const kind_names[KINDS] = { "same", "alias", "start", "neighbour", "unnamed", "extra", "missed", "chain", "name", "file", "line" };
 
 static void fail(const char *what)
 {
@@ -418,7 +419,14 @@ static struct our_frame our_frame(const struct asked *a, size_t i)
 /* The last part of a name: without scopes, template arguments, parameters. Good enough to compare. */
 static void last_part(const char *name, char *to, size_t room)
 {
-	size_t depth = 0, start = 0, length = strlen(name), end = length;
+	static const char *const behind[] = { " const", " volatile", " &", " [" };
+	size_t depth = 0, start = 0, length = strlen(name);
+	for (size_t i = 0; i < sizeof(behind) / sizeof(*behind); i++) {
+		const char *tail = strrchr(name, ')');
+		tail = tail ? strstr(tail, behind[i]) : NULL;
+		length = tail && (size_t)(tail - name) < length ? (size_t)(tail - name) : length;
+	}
+	size_t end = length;
 	for (size_t i = 0; i < length; i++) {
 		char c = name[i];
 		if (c == '<' || c == '(' || c == '{')
@@ -455,6 +463,20 @@ static size_t stem(const char *name)
 	return dot ? (size_t)(dot - name) : strlen(name);
 }
 
+/* Constructors (C1, C2, C4) are the same name to people, and so are Rust's functions that differ in their hash. */
+static bool same_demangled(const char *a, const char *b)
+{
+	struct buf x, y;
+	buf_init(&x, 1 << 20);
+	buf_init(&y, 1 << 20);
+	demangle(a, DEMANGLE_FULL, &x);
+	demangle(b, DEMANGLE_FULL, &y);
+	bool same = x.len == y.len && !memcmp(x.data, y.data, x.len);
+	buf_finish(&x);
+	buf_finish(&y);
+	return same;
+}
+
 /* The linkage name decides where both have one; DWARF without one has the bare name, and only that can be compared. */
 static bool same_name(const struct our_frame *ours, const char *theirs)
 {
@@ -466,6 +488,8 @@ static bool same_name(const struct our_frame *ours, const char *theirs)
 	if (!strcmp(bare(linkage), bare(theirs)) || !strcmp(bare(ours->function), bare(theirs)))
 		return true;
 	if (stem(linkage) == stem(theirs) && !strncmp(linkage, theirs, stem(linkage)))
+		return true;
+	if (same_demangled(linkage, theirs))
 		return true;
 	bool mangled = !strncmp(theirs, "_Z", 2) || !strncmp(theirs, "_R", 2);
 	if (mangled && ours->system_name && strncmp(ours->system_name, "__GI_", 5))
@@ -501,6 +525,12 @@ static enum kind judge_frames(const struct asked *a, size_t i, const struct refe
 	for (size_t k = 0; k < n; k++) {
 		struct our_frame ours = our_frame(a, a->answers.first[i] + k);
 		if (!same_name(&ours, theirs[k].function)) {
+			const char *linkage = ours.system_name ? ours.system_name : ours.function;
+			bool silent = !strcmp(theirs[k].function, "??");
+			if (k == n - 1 && silent && linkage && covers(&a->symbols, linkage, address)) {
+				kind = UNNAMED;
+				continue;
+			}
 			if (k < n - 1 || !covers(&a->symbols, theirs[k].function, address))
 				return NAME;
 			kind = ALIAS;
@@ -528,8 +558,12 @@ static enum kind judge(const struct asked *a, size_t i, const struct reference_f
 		return NEIGHBOUR;
 	if (quality == ANSWER_START)
 		return they_know ? MISSED : START;
-	if (n == 0 || !they_know)
-		return n == 0 ? MISSED : UNNAMED;
+	if (n == 0)
+		return MISSED;
+	if (!they_know) {
+		const char *linkage = ours.system_name ? ours.system_name : ours.function;
+		return n == 1 && linkage && covers(&a->symbols, linkage, address) ? UNNAMED : EXTRA;
+	}
 	return n == n_theirs ? judge_frames(a, i, theirs, n) : CHAIN;
 }
 
