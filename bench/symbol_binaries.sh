@@ -1,7 +1,7 @@
 #!/bin/bash
 # symbol_binaries.sh WORK [GROUP...]: the programs that the symbolizer is measured and checked on, each built once and kept in WORK/bin.
 #
-#   mid      36 files of z3 as a library: gcc and clang, DWARF 4 and 5, link-time optimized, split into .dwo files and .dwp
+#   mid      36 or 76 files of z3 as a library: gcc and clang, DWARF 4 and 5, link-time optimized, split into .dwo files and .dwp
 #   derived  what distributions make of such a file: dwz, dwz -m, compressed in three ways, debug file by link and by build id
 #   rust     ripgrep, plain, with fat LTO in one codegen unit, and after dwz
 #   z3       all of z3 in one program: 430 MB (an hour with one core)
@@ -67,13 +67,14 @@ mid_headers() {
 
 # Compiled where its objects stay: with -gsplit-dwarf the .dwo files beside them are part of the result.
 mid() { # NAME WHAT COMPILER COMPILE-FLAGS LINK-FLAGS
-	local name=$1 compiler=$3 folder=$work/obj/$1
+	local name=$1 compiler=$3 folder=$work/obj/$1 files=76
 	have "$name" && return
+	[ "$compiler" != g++ ] || files=36     # which writes five times as much
 	need "$compiler" || { skip "$name" "$compiler is not installed"; return 1; }
 	[[ $5 != *lld* ]] || need ld.lld-14 || need ld.lld || { skip "$name" "lld is not installed"; return 1; }
 	mkdir -p "$folder"
 	# shellcheck disable=SC2086
-	(cd "$folder" && ls "$work"/src/z3/src/smt/*.cpp | head -"${MID_FILES:-36}" |
+	(cd "$folder" && ls "$work"/src/z3/src/smt/*.cpp | head -"$files" |
 		xargs -P "$jobs" -I{} sh -c 'o=$(basename "$1" .cpp).o; [ -e "$o" ] || { shift; "$@" -o "$o.new" && mv "$o.new" "$o"; }' - {} \
 		"$compiler" -O2 -g $4 -fPIC -std=gnu++17 -w -fvisibility=hidden -fvisibility-inlines-hidden -D_LINUX_ -D_MP_INTERNAL -D_USE_THREAD_LOCAL \
 			-D_EXTERNAL_RELEASE "-I$work/obj/z3/src" "-I$work/src/z3/src" -c {} &&

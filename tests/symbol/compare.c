@@ -57,9 +57,9 @@ struct settings {
 	const char *search, *kind, *reference, *binary, *reference_binary;
 };
 
-/* A function symbol, and the end of whatever begins before it. */
+/* A function symbol, the end of its section, and the end of whatever begins before it. */
 struct symbol {
-	uint64_t start, end, all_end;
+	uint64_t start, end, section_end, all_end;
 	const char *name;
 };
 
@@ -168,6 +168,7 @@ static void add_symbols(struct symbols *to, const struct elf_image *image, bool 
 {
 	struct elf_symbols walk;
 	struct elf_symbol s;
+	struct elf_section in;
 	if (!elf_symbols_begin(&walk, image, dynamic))
 		return;
 	while (elf_symbols_next(&walk, &s)) {
@@ -176,7 +177,8 @@ static void add_symbols(struct symbols *to, const struct elf_image *image, bool 
 		struct symbol *slot = ARRAY_PUSH(to->items, to->n, to->capacity, SIZE_MAX);
 		if (!slot)
 			fail("symbols");
-		*slot = (struct symbol){ s.value, s.value + s.bytes, 0, s.name };
+		uint64_t section_end = elf_section(image, s.section, &in) ? in.address + in.bytes : UINT64_MAX;
+		*slot = (struct symbol){ s.value, s.value + s.bytes, section_end, 0, s.name };
 	}
 }
 
@@ -195,12 +197,14 @@ static void load_symbols(struct asked *a)
 		add_symbols(s, &a->debug.image, false);
 	if (s->n)
 		qsort(s->items, s->n, sizeof(*s->items), by_start);
-	/* Hand-written code without sizes reaches up to the next symbol. */
+	/* Hand-written code without sizes reaches up to the next symbol, but no further than its section. */
 	for (size_t i = 0, k; i < s->n; i++) {
 		for (k = i + 1; k < s->n && s->items[k].start == s->items[i].start;)
 			k++;
-		if (s->items[i].end == s->items[i].start && k < s->n)
-			s->items[i].end = s->items[k].start;
+		if (s->items[i].end == s->items[i].start) {
+			uint64_t next = k < s->n ? s->items[k].start : UINT64_MAX;
+			s->items[i].end = next < s->items[i].section_end ? next : s->items[i].section_end;
+		}
 		uint64_t before = i ? s->items[i - 1].all_end : 0;
 		s->items[i].all_end = s->items[i].end > before ? s->items[i].end : before;
 	}

@@ -1,13 +1,19 @@
 #!/bin/bash
 # references.sh SYMBOL-COMPARE PROGRAMS [full]: our answers next to llvm-symbolizer's and addr2line's, for thousands of
-# random addresses of programs compiled in many ways, and of whatever stripped libraries are installed.
+# random addresses of programs compiled in many ways, of whatever is installed on this system, and of the Rust toolchain's libraries.
 #
-# Where they differ and why we don't follow:
-#   neighbours  llvm-symbolizer gives PLT stubs to _init, both give padding to the function before it
-#   aliases     llvm-symbolizer replaces DWARF's name by another symbol of the same code
-#   addr2line   puts the symbol's name on the innermost inlined frame when DWARF has no linkage name; loses inlined
-#               frames of clang's DWARF 5; sometimes takes the unit's file for a header's line (shapes.cc:523: it
-#               has no such line)
+# compare.c says what counts as the same, and in which kinds differences are counted. These are known, checked by it against the
+# symbol table each time, and don't count as wrong:
+#   alias       the reference replaces DWARF's name by another symbol of the same code: pread64 for __libc_pread64, one of two
+#               functions that the linker folded into one (then only DWARF's fits the file and line that both give)
+#   start       it has no name; we group the code by function with .eh_frame
+#   neighbour   it names a symbol that does not cover the address: _init for PLT stubs, the function before for padding
+#   unnamed     it has no name where a symbol covers the address: it doesn't look into a debug file's symbol table, and
+#               ignores local labels of hand-written code
+# All others must not occur, or (on programs that we did not build) in at most one of a thousand addresses:
+#   missed      of .dynsym's symbols without a size (libLLVM has some), which may reach anywhere, we take none
+#   name, file, line of addr2line: it puts the symbol's name on the innermost inlined frame when DWARF has no linkage name; loses
+#               inlined frames of clang's DWARF 5; sometimes takes the unit's file for a header's line (shapes.cc:523: it has no such line)
 set -u
 compare=$(realpath "$1") programs=$(realpath "$2") full=${3:-}
 llvm=$(command -v llvm-symbolizer-14 || command -v llvm-symbolizer)
@@ -33,15 +39,13 @@ value() { # NAME LINE
 }
 
 # Nothing may differ but what is known, and enough must have been compared.
-agrees() { # NAME LINE LEAST-FRAMES [MOST-NAMES MOST-LINES]
-	local bad=0 kind
-	for kind in chains missed; do
-		[ "$(value $kind "$2")" = 0 ] || bad=1
-	done
-	[ "$(value names "$2")" -le "${4:-0}" ] 2>/dev/null || bad=1
-	[ "$(value lines "$2")" -le "${5:-0}" ] 2>/dev/null || bad=1
-	[ "$(value frames "$2")" -ge "$3" ] 2>/dev/null || bad=1
-	report $bad "$1" "$2"
+agrees() { # NAME LINE LEAST-FRAMES [PER-THOUSAND]
+	local wrong=0 kind
+	for kind in extra missed chain name file line; do
+		wrong=$((wrong + $(value $kind "$2")))
+	done 2>/dev/null
+	[ "$(value frames "$2")" -ge "$3" ] 2>/dev/null && [ $((wrong * 1000)) -le $((${4:-0} * $(value addresses "$2"))) ]
+	report $? "$1" "$2"
 }
 
 against_llvm() { # NAME BINARY LEAST-FRAMES [COMPARE OPTIONS]
@@ -58,20 +62,20 @@ variant() { # NAME LANGUAGE COMPILER FLAGS...
 	shift 3
 	if ! command -v "$compiler" >/dev/null; then skip "$name" "$compiler is not installed"; return; fi
 	compile "$name" "$compiler" "$@" "$source" || return
-	against_llvm "$name" "$folder/$name" 2500
+	against_llvm "$name" "$folder/$name" 900 -w
 	against_addr2line "$name" "$folder/$name"
 }
 
 against_addr2line() { # NAME BINARY
 	command -v addr2line >/dev/null || { skip "$1: as addr2line" "addr2line is not installed"; return; }
 	local line
-	line=$("$compare" -a -n 2000 addr2line "$2" 2>&1)
+	line=$("$compare" -a -w -n 4000 addr2line "$2" 2>&1)
 	case $1 in
 	cc-clang*-5-O2*)
-		[ "$(value chains "$line")" -gt 100 ]
+		[ "$(value chain "$line")" -gt 100 ]
 		report $? "$1: addr2line loses inlined frames of clang's DWARF 5, we and llvm-symbolizer don't" "$line" ;;
-	cc-*) agrees "$1: as addr2line" "$line" 1200 100 20 ;;
-	*) agrees "$1: as addr2line" "$line" 1200 ;;
+	cc-*) agrees "$1: as addr2line" "$line" 900 60 ;;
+	*) agrees "$1: as addr2line" "$line" 900 ;;
 	esac
 }
 
@@ -110,7 +114,7 @@ if [ "$full" = full ]; then
 	else
 		for name in cc-g++-4-O2 cc-g++-5-O2; do
 			cp "$folder/$name" "$folder/$name-dwz" && dwz "$folder/$name-dwz" &&
-				against_llvm "$name after dwz" "$folder/$name-dwz" 2500
+				against_llvm "$name after dwz" "$folder/$name-dwz" 1500
 		done
 		cp "$folder/cc-g++-4-O2" "$folder/one" &&
 			g++ -g -gdwarf-4 -O2 -no-pie -o "$folder/two" "$programs/shapes.cc"
@@ -142,7 +146,7 @@ against_nm() { # NAME LIBRARY LEAST
 	cut -d' ' -f1 "$folder/nm" | "$compare" -t -p -i "$2" >"$folder/ours"
 	local out n bad
 	out=$(awk '
-		FILENAME ~ /nm$/ { known[$0] = 1; n++; next }
+		FILENAME ~ /nm$/ { known[$0] = 1; next }
 		/^0x/ { at = $1; asked++; next }
 		{
 			sub(/^ */, "")
@@ -152,11 +156,43 @@ against_nm() { # NAME LIBRARY LEAST
 			if ((at " " name) in known) good++
 			else odd = at " " name
 		}
-		END { print n + 0, n - good, asked - n, odd }' "$folder/nm" "$folder/ours")
+		END { print asked + 0, asked - good, odd }' "$folder/nm" "$folder/ours")
 	read -r n bad _ <<<"$out"
 	[ "$n" -ge "$3" ] && [ "$bad" = 0 ]
 	report $? "$1: the names nm -D has ($n functions)" "$out"
 }
+
+# Whatever is installed: what is exported, and .eh_frame. (-t would leave out the latter, and what debug packages there are.)
+system() { # LEAST
+	local path n=0
+	[ -n "$llvm" ] || { skip "binaries of this system" "llvm-symbolizer is not installed"; return; }
+	for path in /usr/bin/{bash,perl,python3.11,gdb,git,openssl,cmake,ninja,redis-server,chromium,curl,ssh,vim.basic,node,qemu-x86_64,clang-14,go,find,tar,sed,make} \
+		/usr/lib/gcc/x86_64-linux-gnu/12/{cc1,cc1plus,lto1} "${BASH%/*}"/gcc \
+		/usr/lib/*/{libc.so.6,libm.so.6,libstdc++.so.6,libcrypto.so.3,libssl.so.3,libjemalloc.so.2,libLLVM-14.so.1,libclang-cpp.so.14,libpython3.11.so.1.0,libz.so.1} \
+		/usr/lib/*/{libzstd.so.1,liblzma.so.5,libsqlite3.so.0,libglib-2.0.so.0,libgmp.so.10,libxml2.so.2,libcurl.so.4,libicuuc.so.72,libicui18n.so.72,libtcmalloc.so.4} \
+		/usr/lib/*/{libdw.so.1,libelf.so.1,libbfd-*-system.so,libgnutls.so.30,libperl.so.5.36,libgcc_s.so.1,libncursesw.so.6,libtinfo.so.6,libreadline.so.8}; do
+		[ -e "$path" ] && file -L "$path" | grep -q ' ELF ' || continue
+		n=$((n + 1))
+		agrees "$path" "$("$compare" -n 20000 "$llvm" "$path" 2>&1)" 100 1
+	done
+	[ "$n" -ge "$1" ]
+	report $? "enough binaries of this system" "only $n"
+}
+
+toolchain() {
+	local path n=0
+	command -v rustc >/dev/null && [ -n "$llvm" ] || { skip "Rust's own libraries" "rustc or llvm-symbolizer is not installed"; return; }
+	for path in "$(rustc --print sysroot)"/lib/{librustc_driver-*,libLLVM*.so.*,libstd-*}.so "$(rustc --print sysroot)"/lib/libLLVM.so.* \
+		"$(rustc --print sysroot)"/lib/rustlib/*/lib/libstd-*.so; do
+		[ -e "$path" ] || continue
+		n=$((n + 1))
+		agrees "$(basename "$path")" "$("$compare" -n 20000 "$llvm" "$path" 2>&1)" 15000 1
+	done
+	[ "$n" -ge 2 ]
+	report $? "enough of Rust's own libraries" "only $n"
+}
+[ "$full" != full ] || system 30
+[ "$full" != full ] || toolchain
 
 for library in libjemalloc.so.2 libc.so.6 libstdc++.so.6 libcrypto.so.3; do
 	path=$(ls /usr/lib/*/$library /lib/*/$library 2>/dev/null | head -1)
@@ -173,12 +209,12 @@ else
 	skip redis-server "not installed"
 fi
 
-# Where the reference is wrong, so that nobody "fixes" us: an address in .plt is not in _init.
+# Where the reference is wrong, so that nobody "fixes" us: an address in .plt is not in _init. (.eh_frame knows where the PLT begins.)
 if [ -n "$llvm" ] && [ -e "$folder/c-gcc-5-O2" ]; then
 	plt=0x$(readelf -SW "$folder/c-gcc-5-O2" | awk '$2 == ".plt" || $3 == ".plt" { for (i = 1; i <= NF; i++) if ($i == "PROGBITS") print $(i + 1) }')
 	theirs=$(echo "$plt" | "$llvm" --obj "$folder/c-gcc-5-O2" | head -1)
 	ours=$(echo "$plt" | "$compare" -p -i "$folder/c-gcc-5-O2" | sed 1d)
-	[ "$theirs" = _init ] && [ -z "$ours" ]
-	report $? "llvm-symbolizer names the PLT _init, we leave it unnamed" "theirs '$theirs', ours '$ours'"
+	[ "$theirs" = _init ] && [[ $ours != *_init* ]]
+	report $? "llvm-symbolizer names the PLT _init, we don't" "theirs '$theirs', ours '$ours'"
 fi
 echo "1..$count"
