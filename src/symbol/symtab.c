@@ -15,17 +15,20 @@
 #define COMPARED_BYTES 1024
 #define SECTIONS_MAX (1u << 20)
 #define BUCKETS_MAX (1u << 20)
+#define SEGMENTS_MAX 64
 
+/* Small, since they lie as spread as the addresses do. */
 struct candidate {
 	uint64_t start;
-	uint64_t limit;      /* end of its section */
-	const char *name;
+	uint32_t name;       /* offset in the string table */
+	uint16_t section;
 	uint8_t rank;        /* 0: none */
 	uint8_t binding;
 };
 
 struct table {
 	const struct elf_image *image;
+	const char *names;
 	bool complete;               /* knows every label */
 	const uint64_t *addresses;
 	size_t n;
@@ -88,8 +91,6 @@ static bool is_mangled(const char *name)
 /* Names are mangled or not, so leading underscores are compared only among the unmangled. */
 static bool plainer(const char *a, const char *b)
 {
-	if (!a || !b)
-		return a != NULL;
 	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
 	if (!is_mangled(a) && !is_mangled(b) && under_a != under_b)
 		return under_a < under_b;
@@ -99,7 +100,7 @@ static bool plainer(const char *a, const char *b)
 	return strncmp(a, b, COMPARED_BYTES) < 0;
 }
 
-static bool better(const struct candidate *a, const struct candidate *b)
+static bool better(const struct table *t, const struct candidate *a, const struct candidate *b)
 {
 	if (a->rank != b->rank)
 		return a->rank > b->rank;
@@ -108,7 +109,7 @@ static bool better(const struct candidate *a, const struct candidate *b)
 	bool local_a = a->binding == STB_LOCAL, local_b = b->binding == STB_LOCAL;
 	if (local_a != local_b)
 		return local_b;
-	return a->name != b->name && plainer(a->name, b->name);
+	return a->name != b->name && plainer(t->names + a->name, t->names + b->name);
 }
 
 static bool add_sized(struct table *t, const struct candidate *c, uint64_t size, size_t first)
@@ -119,20 +120,20 @@ static bool add_sized(struct table *t, const struct candidate *c, uint64_t size,
 	for (size_t i = first; i < t->n && t->addresses[i] < end; i++) {
 		if (t->pairs-- == 0)
 			return false;
-		if (!t->best[i].rank || better(c, &t->best[i]))
+		if (!t->best[i].rank || better(t, c, &t->best[i]))
 			t->best[i] = *c;
 	}
 	return true;
 }
 
-/* The end of the symbol's section when that holds code; 0 otherwise. A file without section headers is searched by segments. */
-static uint64_t code_end(const struct table *t, const struct elf_symbol *s)
+/* The end of the section or, in a file without section headers, of the segment; 0 when that isn't code. */
+static uint64_t code_end(const struct table *t, uint64_t address, uint16_t section)
 {
 	struct elf_segment g;
 	if (t->n_ends)
-		return s->section < t->n_ends ? t->ends[s->section] : 0;
-	for (uint32_t i = 0; i < 64 && elf_segment(t->image, i, &g); i++)
-		if (g.type == PT_LOAD && (g.flags & PF_X) && s->value - g.address < g.memory_bytes)
+		return section < t->n_ends ? t->ends[section] : 0;
+	for (uint32_t i = 0; i < SEGMENTS_MAX && elf_segment(t->image, i, &g); i++)
+		if (g.type == PT_LOAD && (g.flags & PF_X) && address - g.address < g.memory_bytes)
 			return g.address + g.memory_bytes;
 	return 0;
 }
@@ -141,11 +142,11 @@ static uint64_t code_end(const struct table *t, const struct elf_symbol *s)
 static bool add_symbol(struct table *t, const struct elf_symbol *s)
 {
 	bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
-	if ((!function && s->type != STT_NOTYPE) || s->section == SHN_UNDEF)
+	if ((!function && s->type != STT_NOTYPE) || s->section == SHN_UNDEF || !*s->name)
 		return true;
-	struct candidate c = { .start = s->value & ~(uint64_t)t->thumb, .name = s->name, .rank = function ? 2 : 1,
-		               .binding = s->binding };
-	if (c.start > t->addresses[t->n - 1] || !(c.limit = code_end(t, s)))
+	struct candidate c = { .start = s->value & ~(uint64_t)t->thumb, .name = (uint32_t)(s->name - t->names),
+		               .section = s->section, .rank = function ? 2 : 1, .binding = s->binding };
+	if (c.start > t->addresses[t->n - 1] || !code_end(t, c.start, c.section))
 		return true;
 	size_t first = lower_bound(t, c.start);
 	if (c.start > t->floor[first] || !t->floor[first])
@@ -155,7 +156,7 @@ static bool add_symbol(struct table *t, const struct elf_symbol *s)
 	/* A local label in the middle of a function names nothing; a function or a global one does. */
 	bool names = t->complete && (function || c.binding != STB_LOCAL);
 	struct candidate *have = &t->unsized[first];
-	if (names && (!have->rank || c.start > have->start || (c.start == have->start && better(&c, have))))
+	if (names && (!have->rank || c.start > have->start || (c.start == have->start && better(t, &c, have))))
 		*have = c;
 	return true;
 }
@@ -178,7 +179,8 @@ static bool read_code_sections(struct table *t)
 static const struct candidate *unsized_for(const struct table *t, size_t i, const struct candidate *last, uint64_t floor)
 {
 	uint64_t address = t->addresses[i];
-	bool reaches = last->rank && last->start == floor && address - floor < UNSIZED_MAX && address < last->limit;
+	bool reaches = last->rank && last->start == floor && address - floor < UNSIZED_MAX &&
+	               address < code_end(t, floor, last->section);
 	return reaches ? last : NULL;
 }
 
@@ -194,8 +196,8 @@ static void choose(const struct table *t, enum symtab_kind kind, struct symtab_h
 		const struct candidate *c = &t->best[i];
 		if (!c->rank)
 			c = unsized_for(t, i, &last, floor);
-		const char *name = c && !hits[i].name ? c->name : NULL;
-		if (!name || !*name || strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
+		const char *name = c && !hits[i].name ? t->names + c->name : NULL;
+		if (!name || strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 			continue;
 		hits[i] = (struct symtab_hit){ name, strcspn(name, "@"), c->start, kind };
 		if (hits[i].length == 0)
@@ -211,6 +213,7 @@ int symtab_join(const struct elf_image *e, enum symtab_kind kind, const uint64_t
 	struct elf_symbol s;
 	if (n == 0 || n >= UINT32_MAX || !elf_symbols_begin(&symbols, e, kind == SYMTAB_DYNAMIC))
 		return 0;
+	t.names = symbols.names;
 	t.thumb = e->machine == EM_ARM;
 	t.pairs = PAIRS_BASE + PAIRS_PER_ADDRESS * (uint64_t)n;
 	t.best = calloc(n, sizeof(*t.best));
