@@ -14,6 +14,7 @@ symbol_body) modules="base" ;;
 demangle) modules="base" extra="src/symbol/demangle.c -liberty" ;;
 sections) modules="base" extra="src/symbol/elf_file.c src/symbol/sections.c src/symbol/symtab.c src/symbol/eh_frame.c -lzstd -llzma" ;;
 perf_map) modules="base" extra="src/symbol/perf_map.c" ;;
+answers) modules="base" extra="src/symbol/answers.c" ;;
 *) modules="base profile format" ;;
 esac
 sources=$(for module in $modules; do echo "src/$module/"*.c; done)
