@@ -1,14 +1,13 @@
 /*
  * Three walls, each of which would nearly do. Landlock knows paths and no calls, seccomp knows calls and no paths, the limits
  * know neither and stop what computes or grows forever. The numbers of Landlock are written out here, since the headers
- * of Debian 12 know only its first years; the kernel is asked for its ABI and given the bits that this one understands.
+ * of Debian 12 know only its first years; the kernel is asked for its ABI and all rights that it knows are given up.
  *
  * The filter is a list: load the call's number, compare, answer. Calls that are allowed in some forms only are followed
- * by a test of the argument that makes the difference.
+ * by a test of the argument that makes the difference. Nothing here allocates: it runs behind a fork.
  */
 #include "symbol/sandbox.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -17,12 +16,14 @@
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/text.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -42,24 +43,52 @@ static bool lower(int resource, rlim_t soft, rlim_t hard)
 		return false;
 	now.rlim_max = hard < now.rlim_max ? hard : now.rlim_max;
 	now.rlim_cur = soft < now.rlim_cur ? soft : now.rlim_cur;
-	/* Every binary of a profile is open at once: here the soft limit may rise. */
+	/* Every unit's file may be open at once: here the soft limit may rise. */
 	if (resource == RLIMIT_NOFILE || now.rlim_cur > now.rlim_max)
 		now.rlim_cur = now.rlim_max;
 	return setrlimit(resource, &now) == 0;
 }
 
-bool sandbox_limits(uint64_t address_space_bytes)
+/* Bytes of a line of /proc/self/statm: all that is mapped (field 0), or what is private and writable (field 5). */
+static bool mapped_bytes(const char *line, int field, uint64_t *ret)
+{
+	for (; field > 0; field--) {
+		line += strcspn(line, " \n");
+		line += *line == ' ';
+	}
+	uint64_t pages;
+	if (!text_parse_u64(line, strcspn(line, " \n"), 10, &pages))
+		return false;
+	*ret = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return true;
+}
+
+/* What the process has already, from the one that it was forked from, comes on top. */
+static bool limit_memory(uint64_t bytes)
+{
+	char line[256];
+	uint64_t all, written;
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	line[n > 0 ? n : 0] = '\0';
+	return mapped_bytes(line, 0, &all) && mapped_bytes(line, 5, &written) &&
+	       lower(RLIMIT_DATA, written + bytes, written + bytes) &&
+	       lower(RLIMIT_AS, all + bytes + SANDBOX_FILES_BYTES, all + bytes + SANDBOX_FILES_BYTES);
+}
+
+bool sandbox_limits(const struct sandbox_bounds *b)
 {
 	/* At the soft one it is told (SIGXCPU), which says why; the hard one kills. */
-	bool done = lower(RLIMIT_CPU, SANDBOX_CPU_SECONDS, SANDBOX_CPU_SECONDS + 5) &&
+	bool done = lower(RLIMIT_CPU, b->cpu_seconds, b->cpu_seconds + 5) && lower(RLIMIT_FSIZE, b->output_bytes, b->output_bytes) &&
 	            lower(RLIMIT_NOFILE, SANDBOX_DESCRIPTORS, SANDBOX_DESCRIPTORS) && lower(RLIMIT_CORE, 0, 0);
 #ifdef SANITIZED
-	/* A sanitizer's shadow alone is terabytes of addresses. */
-	(void)address_space_bytes;
+	/* A sanitizer's shadow alone is terabytes. */
+	(void)limit_memory;
 	return done;
 #else
-	rlim_t most = address_space_bytes ? address_space_bytes : SANDBOX_ADDRESS_SPACE;
-	return lower(RLIMIT_AS, most, most) && done;
+	return limit_memory(b->memory_bytes) && done;
 #endif
 }
 
@@ -73,24 +102,14 @@ bool sandbox_no_privileges(void)
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
-#define SYS_landlock_add_rule 445
 #define SYS_landlock_restrict_self 446
 #endif
 
 #define LANDLOCK_VERSION 1              /* flag of landlock_create_ruleset */
-#define LANDLOCK_PATH_BENEATH 1         /* type of rule */
-#define LANDLOCK_READ_FILE (1u << 2)
-#define LANDLOCK_READ_DIR (1u << 3)
-
 /* struct landlock_ruleset_attr as of ABI 6; older kernels are given a shorter one. */
 struct ruleset {
 	uint64_t files, network, scopes;
 };
-
-struct path_beneath {
-	uint64_t allowed;
-	int32_t fd;
-} __attribute__((packed));
 
 /* Every right that an ABI knows about: all of them are taken. */
 static uint64_t all_file_rights(int abi)
@@ -98,43 +117,6 @@ static uint64_t all_file_rights(int abi)
 	static const int n_rights[] = { 0, 13, 14, 15, 15, 16 };
 	int last = (int)(sizeof n_rights / sizeof *n_rights) - 1;
 	return ((uint64_t)1 << n_rights[abi < last ? abi : last]) - 1;
-}
-
-static bool may_be_read(const char *name)
-{
-	static const char *const not[] = { ".", "..", "proc", "sys", "dev" };
-	for (size_t i = 0; i < sizeof not / sizeof *not; i++)
-		if (strcmp(name, not[i]) == 0)
-			return false;
-	return true;
-}
-
-/* A file takes only the rights that files have. Links are not followed: what they lead to has its own top, or none. */
-static bool allow_reading(int ruleset, int parent, const char *name)
-{
-	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	struct path_beneath rule = { LANDLOCK_READ_FILE | LANDLOCK_READ_DIR, fd };
-	long rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0);
-	if (rc < 0 && errno == EINVAL) {
-		rule.allowed = LANDLOCK_READ_FILE;
-		rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0);
-	}
-	close(fd);
-	return rc == 0;
-}
-
-/* False when nothing at all could be allowed: rather no Landlock than a symbolizer that can't read. */
-static bool allow_reading_top(int ruleset)
-{
-	DIR *top = opendir("/");
-	size_t n = 0;
-	for (const struct dirent *e; top && (e = readdir(top));)
-		n += may_be_read(e->d_name) && allow_reading(ruleset, dirfd(top), e->d_name);
-	if (top)
-		closedir(top);
-	return n > 0;
 }
 
 int sandbox_landlock(void)
@@ -148,7 +130,8 @@ int sandbox_landlock(void)
 	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
 	if (ruleset < 0)
 		return 0;
-	bool done = allow_reading_top(ruleset) && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+	/* Without a single rule: no file at all. */
+	bool done = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
 	close(ruleset);
 	return done ? (int)abi : 0;
 }
@@ -167,12 +150,8 @@ int sandbox_landlock(void)
 #define REFUSE (SECCOMP_RET_ERRNO | EPERM)
 
 static const int allowed[] = {
-	/* files that are there */
-	SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_writev, SYS_close, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_statx,
-	SYS_getdents64, SYS_readlinkat, SYS_faccessat, SYS_faccessat2, SYS_getcwd, SYS_fadvise64,
-#ifdef SYS_stat
-	SYS_stat, SYS_lstat, SYS_access, SYS_readlink,
-#endif
+	/* descriptors that are there */
+	SYS_read, SYS_pread64, SYS_write, SYS_close, SYS_lseek, SYS_fstat,
 	/* memory; mmap and mprotect are below */
 	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise,
 	/* threads; clone is below */
@@ -189,7 +168,7 @@ static const int allowed[] = {
 /* Nothing we link with ever calls these: who does is no longer our program. */
 static const int deadly[] = {
 	SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_socket, SYS_socketpair, SYS_connect,
-	SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_sendmsg, SYS_recvfrom, SYS_recvmsg, SYS_bpf,
+	SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_recvfrom, SYS_bpf,
 	SYS_perf_event_open, SYS_userfaultfd, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns,
 	SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_keyctl, SYS_add_key, SYS_request_key,
 	SYS_open_by_handle_at, 425 /* io_uring_setup */, 438 /* pidfd_getfd */, 424 /* pidfd_send_signal */,
@@ -242,24 +221,22 @@ static void allow_when(struct program *p, int call, unsigned argument, uint32_t 
 	answer(p, REFUSE);
 }
 
-/* The same for one of some values. */
-static void allow_one_of(struct program *p, int call, unsigned argument, const uint32_t *values, uint8_t n)
+/* Private, or memory could be had that RLIMIT_DATA doesn't count; and never code. */
+static void allow_memory(struct program *p)
 {
-	add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, (uint8_t)(2 * n + 2));
-	load(p, argument_offset(argument));
-	for (uint8_t i = 0; i < n; i++) {
-		add(p, BPF_JMP | BPF_JEQ | BPF_K, values[i], 0, 1);
-		answer(p, SECCOMP_RET_ALLOW);
-	}
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SYS_mmap, 0, 8);
+	load(p, argument_offset(2));
+	add(p, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
+	answer(p, REFUSE);
+	load(p, argument_offset(3));
+	add(p, BPF_ALU | BPF_AND | BPF_K, MAP_TYPE, 0, 0);
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, MAP_PRIVATE, 0, 1);
+	answer(p, SECCOMP_RET_ALLOW);
 	answer(p, REFUSE);
 }
 
-#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
-
-static void build(struct program *p)
+static void build(struct program *p, int socket)
 {
-	static const uint32_t terminal[] = { TCGETS, 0x802c542a /* TCGETS2 */, TIOCGWINSZ };
-	static const uint32_t descriptor[] = { F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC };
 	load(p, offsetof(struct seccomp_data, arch));
 	add(p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
 	answer(p, KILL);
@@ -276,11 +253,11 @@ static void build(struct program *p)
 		answer_call(p, allowed[i], SECCOMP_RET_ALLOW);
 	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
 		answer_call(p, deadly[i], KILL);
-	allow_when(p, SYS_openat, 2, WRITES, O_RDONLY);
-#ifdef SYS_open
-	allow_when(p, SYS_open, 1, WRITES, O_RDONLY);
-#endif
-	allow_when(p, SYS_mmap, 2, PROT_EXEC, 0);
+	allow_when(p, SYS_recvmsg, 0, UINT32_MAX, (uint32_t)socket);
+	allow_when(p, SYS_sendmsg, 0, UINT32_MAX, (uint32_t)socket);
+	/* fstat(), as the C library says it. With a path it would tell sizes and dates of files, which no filter can see. */
+	allow_when(p, SYS_newfstatat, 3, UINT32_MAX, AT_EMPTY_PATH);
+	allow_memory(p);
 	allow_when(p, SYS_mprotect, 2, PROT_EXEC, 0);
 	allow_when(p, SYS_clone, 0, CLONE_THREAD, CLONE_THREAD);
 	/* Its flags lie in memory, where no filter can see them; the C library then takes clone. */
@@ -289,15 +266,13 @@ static void build(struct program *p)
 	allow_when(p, SYS_tgkill, 0, UINT32_MAX, (uint32_t)getpid());
 	/* Only of itself, and limits can't be raised. */
 	allow_when(p, SYS_prlimit64, 0, UINT32_MAX, 0);
-	allow_one_of(p, SYS_ioctl, 1, terminal, sizeof terminal / sizeof *terminal);
-	allow_one_of(p, SYS_fcntl, 1, descriptor, sizeof descriptor / sizeof *descriptor);
 	answer(p, REFUSE);
 }
 
-bool sandbox_filter(void)
+bool sandbox_filter(int socket)
 {
 	struct program p = { .n = 0 };
-	build(&p);
+	build(&p, socket);
 	struct sock_fprog whole = { p.n, p.code };
 	return p.n < FILTER_MAX && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole, 0, 0) == 0;
@@ -305,8 +280,9 @@ bool sandbox_filter(void)
 
 #else
 
-bool sandbox_filter(void)
+bool sandbox_filter(int socket)
 {
+	(void)socket;
 	return false;
 }
 
@@ -314,25 +290,34 @@ bool sandbox_filter(void)
 
 /* --- all --- */
 
-#ifdef SANITIZED
-/* Its search for leaks at the end needs ptrace. */
-static bool entered;
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
+void sandbox_enter(const struct sandbox_bounds *b, int socket, struct sandbox *ret)
 {
-	return entered;
-}
-#endif
-
-void sandbox_enter(uint64_t address_space_bytes, struct sandbox *ret)
-{
-#ifdef SANITIZED
-	entered = true;
-#endif
 	struct sandbox got = { 0 };
+	got.limits = sandbox_limits(b);
 	got.no_privileges = sandbox_no_privileges();
 	got.landlock = sandbox_landlock();
-	got.limits = sandbox_limits(address_space_bytes);
-	got.filter = sandbox_filter();
+	got.filter = sandbox_filter(socket);
 	*ret = got;
+}
+
+bool sandbox_probe(struct sandbox *ret)
+{
+	static const struct sandbox_bounds bounds = { SANDBOX_MEMORY, 5, 4096 };
+	int ends[2], status;
+	struct sandbox got;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return false;
+	pid_t pid = fork();
+	if (pid == 0) {
+		sandbox_enter(&bounds, -1, &got);
+		_exit(write(ends[1], &got, sizeof got) == (ssize_t)sizeof got ? 0 : 1);
+	}
+	close(ends[1]);
+	bool done = pid > 0 && read(ends[0], &got, sizeof got) == (ssize_t)sizeof got;
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (done)
+		*ret = got;
+	return done;
 }

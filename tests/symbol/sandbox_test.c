@@ -31,6 +31,9 @@ static pid_t sibling;                   /* a process outside, of the same user *
 static char folder[] = "/tmp/heapgauge-sandbox-XXXXXX";
 static char written[64], made[64];
 static struct sandbox kernel;
+static int kept = -1;                   /* what is written, open before anything is given up */
+static int talk[2];                     /* the one socket there may be talk over, and its other end */
+static const struct sandbox_bounds bounds = { (uint64_t)512 << 20, 60, (uint64_t)1 << 20 };
 
 /* --- what is tried: 0 it worked, else errno --- */
 
@@ -48,6 +51,22 @@ static int reads(const char *path)
 
 static int read_file(void) { return reads(written); }
 static int read_system(void) { return reads("/etc/passwd"); }
+static int read_folder(void) { return result(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
+static int ask_size(void)
+{
+	struct stat st;
+	return result(stat(written, &st));
+}
+static int send_elsewhere(void)
+{
+	struct iovec v = { (void *)(uintptr_t)"x", 1 };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+	return result(sendmsg(talk[1], &h, MSG_NOSIGNAL));
+}
+static int share_memory(void)
+{
+	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? errno : 0;
+}
 static int write_file(void) { return result(open(written, O_WRONLY | O_CLOEXEC)); }
 static int append_file(void) { return result(open(written, O_RDWR | O_APPEND | O_CLOEXEC)); }
 static int empty_file(void) { return result(open(written, O_RDONLY | O_TRUNC | O_CLOEXEC)); }
@@ -71,7 +90,6 @@ static int opens_of_sibling(const char *name)
 	return result(open(path, O_RDONLY | O_CLOEXEC));
 }
 
-static int read_init_memory(void) { return result(open("/proc/1/mem", O_RDONLY | O_CLOEXEC)); }
 static int read_memory(void) { return opens_of_sibling("mem"); }
 static int read_environment(void) { return opens_of_sibling("environ"); }
 static int read_own_memory(void) { return reads("/proc/self/maps"); }
@@ -148,6 +166,16 @@ static int much_memory(void)
 	           ? errno : 0;
 }
 
+static int much_output(void)
+{
+	static char block[64 << 10];
+	signal(SIGXFSZ, SIG_IGN);
+	for (int i = 0; i < 32; i++)
+		if (write(kept, block, sizeof block) < 0)
+			return errno;
+	return 0;
+}
+
 static void *nothing(void *context)
 {
 	return context;
@@ -160,12 +188,17 @@ static int start_thread(void)
 	return failed ? failed : pthread_join(thread, NULL);
 }
 
-/* Reading, memory, threads, and an end by its own signal: what must go on working. */
+/* Reading what is open, memory, threads, and words over the socket: what must go on working. */
 static int honest_work(void)
 {
-	char *block = malloc((size_t)100 << 20);
+	char *block = malloc((size_t)100 << 20), text[8] = "";
 	struct stat st;
-	if (!block || stat(written, &st) || read_file() || access(written, R_OK))
+	struct iovec v = { (void *)(uintptr_t)"x", 1 };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+	if (!block || fstat(kept, &st) || st.st_size != 4 || pread(kept, text, 4, 0) != 4 || strcmp(text, "text"))
+		return EFAULT;
+	void *mapped = mmap(NULL, 4, PROT_READ, MAP_PRIVATE, kept, 0);
+	if (mapped == MAP_FAILED || memcmp(mapped, "text", 4) || sendmsg(talk[0], &h, MSG_NOSIGNAL) != 1)
 		return EFAULT;
 	free(block);
 	return start_thread();
@@ -193,13 +226,13 @@ static void go_in(enum wall wall)
 {
 	struct sandbox got;
 	if (wall == LIMITS)
-		sandbox_limits((uint64_t)1 << 30);
+		sandbox_limits(&bounds);
 	if (wall == LANDLOCK && (!sandbox_no_privileges() || !sandbox_landlock()))
 		_exit(250);
-	if (wall == FILTER && !sandbox_filter())
+	if (wall == FILTER && !sandbox_filter(talk[0]))
 		_exit(250);
 	if (wall == ALL)
-		sandbox_enter(0, &got);
+		sandbox_enter(&bounds, talk[0], &got);
 }
 
 #define KILLED 1000
@@ -221,6 +254,7 @@ static int try_in(enum wall wall, int (*what)(void))
 	tidy();
 	pid_t pid = fork();
 	if (pid == 0) {
+		kept = open(written, O_RDWR | O_CLOEXEC);
 		go_in(wall);
 		_exit(what());
 	}
@@ -280,9 +314,15 @@ struct attempt {
 };
 
 static const struct attempt attempts[] = {
+	{ "reading a file", read_file, EACCES, EPERM },
+	{ "reading a file of the system", read_system, EACCES, EPERM },
+	{ "reading a folder", read_folder, EACCES, EPERM },
+	{ "asking for a file's size", ask_size, 0, EPERM },
+	{ "a message through another socket", send_elsewhere, 0, EPERM },
+	{ "memory that is shared", share_memory, 0, EPERM },
 	{ "opening a file for writing", write_file, EACCES, EPERM },
 	{ "opening it to append", append_file, EACCES, EPERM },
-	{ "emptying it with O_TRUNC", empty_file, 0, EPERM },
+	{ "emptying it with O_TRUNC", empty_file, EACCES, EPERM },
 	{ "making a file", make_file, EACCES, EPERM },
 	{ "making a nameless file", make_nameless, EACCES, EPERM },
 	{ "making a folder", make_folder, EACCES, EPERM },
@@ -300,11 +340,11 @@ static const struct attempt attempts[] = {
 	{ "asking for another process", send_signal, 0, EPERM },
 	{ "a signal to another process", kill_other, 0, EPERM },
 	{ "process_vm_readv of another process", peek_memory, EPERM, KILLED },
-	{ "opening another process' memory in /proc", read_memory, EACCES, 0 },
-	{ "opening its environment", read_environment, EACCES, 0 },
-	{ "reading its own /proc/self/maps", read_own_memory, EACCES, 0 },
-	{ "reading /sys", read_sysfs, EACCES, 0 },
-	{ "reading a device", read_device, EACCES, 0 },
+	{ "opening another process' memory in /proc", read_memory, EACCES, EPERM },
+	{ "opening its environment", read_environment, EACCES, EPERM },
+	{ "reading its own /proc/self/maps", read_own_memory, EACCES, EPERM },
+	{ "reading /sys", read_sysfs, EACCES, EPERM },
+	{ "reading a device", read_device, EACCES, EPERM },
 	{ "setuid", raw_setuid, 0, EPERM },
 	{ "a namespace of its own", own_namespace, 0, KILLED },
 	{ "io_uring", ring, 0, KILLED },
@@ -339,10 +379,6 @@ static void try_all(void)
 		else if (a->landlock && kernel.landlock)
 			refused(ALL, a->what, a->how, a->landlock);
 	}
-	if (kernel.landlock)
-		check(try_in(ALL, read_init_memory) == EACCES, ALL, "opening /proc/1/mem", EACCES);
-	else
-		skip(ALL, "opening /proc/1/mem", "this kernel has no Landlock");
 	if (kernel.landlock >= 4)
 		refused(LANDLOCK, "connecting over TCP", connect_tcp, EACCES);
 	else
@@ -362,7 +398,7 @@ static int limits_are_low(void)
 	if (r.rlim_max != 0)
 		return 1;
 	getrlimit(RLIMIT_CPU, &r);
-	if (r.rlim_cur > SANDBOX_CPU_SECONDS || r.rlim_max > SANDBOX_CPU_SECONDS + 5)
+	if (r.rlim_cur > bounds.cpu_seconds || r.rlim_max > bounds.cpu_seconds + 5)
 		return 2;
 	getrlimit(RLIMIT_NOFILE, &r);
 	return r.rlim_max > SANDBOX_DESCRIPTORS ? 3 : 0;
@@ -377,7 +413,7 @@ static int stays_lower(void)
 {
 	struct rlimit r = { 100, 200 };
 	setrlimit(RLIMIT_NOFILE, &r);
-	sandbox_limits(0);
+	sandbox_limits(&bounds);
 	getrlimit(RLIMIT_NOFILE, &r);
 	return r.rlim_cur == 200 && r.rlim_max == 200 ? 0 : 1;
 }
@@ -389,28 +425,10 @@ static int enters_privately(void)
 	return is_private();
 }
 
-static int learn(void)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -1;
-	pid_t pid = fork();
-	if (pid == 0) {
-		struct sandbox got;
-		sandbox_enter(0, &got);
-		_exit(write(ends[1], &got, sizeof got) == (ssize_t)sizeof got ? 0 : 1);
-	}
-	close(ends[1]);
-	bool good = read(ends[0], &kernel, sizeof kernel) == (ssize_t)sizeof kernel;
-	close(ends[0]);
-	waitpid(pid, NULL, 0);
-	return good ? 0 : -1;
-}
-
 int main(void)
 {
 	setbuf(stdout, NULL);
-	if (!mkdtemp(folder) || learn() < 0)
+	if (!mkdtemp(folder) || !sandbox_probe(&kernel) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
 		return 1;
 	printf("# this kernel gives: %s%s%s", kernel.limits ? "limits, " : "", kernel.no_privileges ? "no new privileges, " : "",
 	       kernel.filter ? "the seccomp filter, " : "");
@@ -422,9 +440,7 @@ int main(void)
 		for (;;)
 			pause();
 	for (enum wall wall = LANDLOCK; wall <= ALL; wall++) {
-		works(wall, "reading a file", read_file);
-		works(wall, "reading a file of the system", read_system);
-		works(wall, "memory, threads", honest_work);
+		works(wall, "reading what is open, memory, threads, messages", honest_work);
 		works(wall, "a signal to itself", signal_itself);
 	}
 	try_all();
@@ -438,6 +454,8 @@ int main(void)
 		skip(LIMITS, "address space", "not under a sanitizer");
 	else
 		check(much == ENOMEM, LIMITS, "address space", much);
+	int output = try_in(LIMITS, much_output);
+	check(output == EFBIG, LIMITS, "output", output);
 	kill(sibling, SIGKILL);
 	waitpid(sibling, NULL, 0);
 	tidy();
