@@ -278,7 +278,7 @@ int work_name_profile(const char *symbolizer, enum profile_form form, bool named
 	char name[96];
 	name_process(name, sizeof name);
 	const char *arguments[] = {
-		"symbolize", "--sandbox", "--to", form_name(form), "--symbols", named ? "full" : "none", "--name", name, "-", NULL,
+		"symbolize", "--to", form_name(form), "--symbols", named ? "full" : "none", "--name", name, "-", NULL,
 	};
 	struct child_request r = {
 		.program = program, .arguments = arguments, .input = profile_fd, .output_max = OUTPUT_MAX,

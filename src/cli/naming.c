@@ -46,6 +46,7 @@ struct symbol_options naming_symbol_options(const struct names_settings *s)
 		.sysroot = s->sysroot,
 		.debuginfod = s->offline ? NULL : client,
 		.no_cache = s->no_cache,
+		.memory_limit = s->memory_limit,
 	};
 }
 

@@ -37,6 +37,8 @@ const struct option_spec names_options[NAMES_OPTIONS_N] = {
 	  "look for binaries and debug files below DIR, where another system's root is", AT(names_settings, sysroot) },
 	{ "offline", 0, false, OPTION_ON, NULL, "do not ask the servers of DEBUGINFOD_URLS", AT(names_settings, offline) },
 	{ "no-cache", 0, false, OPTION_ON, NULL, "neither use nor keep answers of earlier runs", AT(names_settings, no_cache) },
+	{ "memory-limit", 0, false, OPTION_SIZE, "SIZE",
+	  "what reading one binary's debug information may take, besides mapped files (default 4G)", AT(names_settings, memory_limit) },
 };
 
 const struct option_spec base_options[BASE_OPTIONS_N] = {

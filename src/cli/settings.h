@@ -14,6 +14,7 @@ struct names_settings {
 	struct text_list debug_dir;
 	const char *sysroot;
 	bool offline, no_cache;
+	uint64_t memory_limit;          /* bytes; 0: the default */
 };
 
 /* How PROFILEs are read and named. */
@@ -61,7 +62,7 @@ struct show_settings {
 
 #define LOAD_OPTIONS_N 3
 #define NAMING_OPTIONS_N 4
-#define NAMES_OPTIONS_N 5
+#define NAMES_OPTIONS_N 6
 #define BASE_OPTIONS_N 1
 #define VIEW_OPTIONS_N 16
 #define TEXT_OPTIONS_N 5

@@ -392,12 +392,12 @@ struct line_file {
 	uint64_t folder;
 };
 
-/* False when u has no lines, or they are damaged. lines_finish() in any case. */
+/* False when u has no lines, or they are damaged. line_table_finish() in any case. */
 bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table *t);
 void lines_run(struct dwarf_worker *w, struct line_table *t, const struct asked *asked, size_t n);
 /* The path of a file by its number; NULL when there is none. Kept by the worker. */
 const char *lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file);
-void lines_finish(struct line_table *t);
+void line_table_finish(struct line_table *t);
 
 /* --- dwarf_names.c --- */
 

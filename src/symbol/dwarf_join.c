@@ -224,7 +224,7 @@ static void work_on_unit(struct dwarf_worker *w, const struct task *t)
 		work_on_tree(w, u, has_lines ? &lines : NULL);
 	if (has_lines && t->parts & WORK_LINES)
 		lines_run(w, &lines, w->join->asked + u->first_asked, u->n_asked);
-	lines_finish(&lines);
+	line_table_finish(&lines);
 }
 
 struct hand {

@@ -178,7 +178,7 @@ bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table
 	return true;
 }
 
-void lines_finish(struct line_table *t)
+void line_table_finish(struct line_table *t)
 {
 	if (!t)
 		return;

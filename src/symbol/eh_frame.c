@@ -69,11 +69,10 @@ static uint64_t take_leb(struct cursor *c, bool is_signed)
 	unsigned shift = 0;
 	do {
 		byte = take(c, 1);
-		value |= (byte & 0x7f) << shift;
+		if (shift < 64)
+			value |= (byte & 0x7f) << shift;
 		shift += 7;
-	} while ((byte & 0x80) && shift < 64);
-	if (byte & 0x80)
-		c->at = SIZE_MAX;        /* nobody writes longer ones, and reading them again and again takes long */
+	} while ((byte & 0x80) && c->at <= c->end);
 	if (is_signed && shift < 64 && (byte & 0x40))
 		value |= UINT64_MAX << shift;
 	return value;

@@ -1,7 +1,7 @@
 /*
  * Names for addresses. Batch in, batch out: all addresses of one binary are asked at
- * once, and the answers are kept and nothing else. Behind this header: ELF symbol tables,
- * DWARF through libdw, demangling, and finding the file that matches a mapping.
+ * once, and the answers are kept and nothing else. Behind this header: finding the file that matches a
+ * mapping, a cache of answers, and workers without rights that read ELF symbol tables and DWARF.
  */
 #ifndef SYMBOL_SYMBOL_H
 #define SYMBOL_SYMBOL_H
@@ -27,6 +27,8 @@ struct symbol_options {
 	bool no_cache;               /* --no-cache: neither ask nor write the answer cache */
 	enum demangle_mode demangle; /* of frames' function; system_name is always the linked one */
 	const char *perf_map;        /* --perf-map: names of code outside files; NULL: none */
+	uint64_t memory_limit;       /* --memory-limit: bytes that reading one binary may take; 0: SANDBOX_MEMORY */
+	uint32_t timeout_ms;         /* of reading in all; 0: WORKER_TIMEOUT_MS */
 };
 
 /* One frame of an answer; names are demangled, borrowed until the answers are freed. */
@@ -35,6 +37,7 @@ struct symbol_frame {
 	const char *system_name;     /* mangled; NULL when the same */
 	const char *file;            /* NULL: unknown */
 	uint32_t line, column, start_line;
+	bool is_start;               /* function is no name but says where the function begins: "fn_2a300" */
 };
 
 /* Answer for one address: frames[first .. first + n), innermost inlined function first; n 0: unknown. */
@@ -45,14 +48,15 @@ struct symbol_answer {
 struct symbol_answers {
 	struct symbol_answer *answers;      /* one per address, in the order asked */
 	struct symbol_frame *frames;
-	size_t n_frames, frames_capacity;
+	size_t n_frames;
+	bool damaged;                       /* not all of the debug information could be read */
 	void *storage;
 };
 
 /*
  * Resolves file offsets in the binary at path. build_id (hex, may be "") must equal the file's when both have one:
- * E_FORMAT otherwise ("... is not the file the profile was taken from"). An unreadable file is E_IO, one whose names are
- * beyond all measure E_LIMIT.
+ * E_FORMAT otherwise ("... is not the file the profile was taken from"), or when reading it crashed. An unreadable file is E_IO,
+ * one that takes too long, or whose names are beyond all measure, E_LIMIT.
  */
 int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_offsets, size_t n,
                    enum symbol_depth depth, const struct symbol_options *o,

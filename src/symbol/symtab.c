@@ -12,7 +12,7 @@
 #define PAIRS_BASE 1000000
 #define PAIRS_PER_ADDRESS 200
 #define NAME_BYTES_MAX 65536
-#define COMPARED_BYTES 256
+#define COMPARED_BYTES 1024
 #define SECTIONS_MAX (1u << 20)
 #define BUCKETS_MAX (1u << 20)
 #define SEGMENTS_MAX 64
@@ -88,18 +88,10 @@ static bool is_mangled(const char *name)
 	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
-static size_t underscores(const char *name)
-{
-	size_t n = 0;
-	while (n < COMPARED_BYTES && name[n] == '_')
-		n++;
-	return n;
-}
-
 /* Names are mangled or not, so leading underscores are compared only among the unmangled. */
 static bool plainer(const char *a, const char *b)
 {
-	size_t under_a = underscores(a), under_b = underscores(b);
+	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
 	if (!is_mangled(a) && !is_mangled(b) && under_a != under_b)
 		return under_a < under_b;
 	size_t length_a = strnlen(a, COMPARED_BYTES), length_b = strnlen(b, COMPARED_BYTES);

@@ -197,7 +197,9 @@ static void compressed_symbols_of_a_stripped_binary_are_read(void **state)
 	assert_string_equal(a.frames[0].function, "push");
 	symbol_answers_finish(&a);
 	assert_int_equal(symbol_resolve(fixture("bare/program"), "", &at, 1, SYMBOL_TABLE, NULL, &a, NULL), 0);
-	assert_int_equal(a.answers[0].n, 0);
+	assert_int_equal(a.answers[0].n, 1);
+	assert_true(a.frames[0].is_start);
+	assert_memory_equal(a.frames[0].function, "fn_", 3);
 	symbol_answers_finish(&a);
 }
 
@@ -706,6 +708,8 @@ int main(int argc, char **argv)
 	if (argc != 2 || !realpath(argv[1], real))
 		return 2;
 	folder = real;
+	/* Most fixtures have the same build id, and the next run builds others. */
+	setenv("HEAPGAUGE_CACHE", "off", 1);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
