@@ -29,6 +29,7 @@ struct candidate {
 struct table {
 	const struct elf_image *image;
 	const char *names;
+	size_t names_bytes;
 	bool complete;               /* knows every label */
 	const uint64_t *addresses;
 	size_t n;
@@ -138,11 +139,18 @@ static uint64_t code_end(const struct table *t, uint64_t address, uint16_t secti
 	return 0;
 }
 
+/* Without looking at it: names lie all over the file. The first of a table is the empty one. */
+static bool has_name(const struct table *t, const struct elf_symbol *s)
+{
+	uintptr_t in = (uintptr_t)s->name - (uintptr_t)t->names;
+	return in > 0 && in < t->names_bytes;
+}
+
 /* False when the table can't be true. */
 static bool add_symbol(struct table *t, const struct elf_symbol *s)
 {
 	bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
-	if ((!function && s->type != STT_NOTYPE) || s->section == SHN_UNDEF || !*s->name)
+	if ((!function && s->type != STT_NOTYPE) || s->section == SHN_UNDEF || !has_name(t, s))
 		return true;
 	struct candidate c = { .start = s->value & ~(uint64_t)t->thumb, .name = (uint32_t)(s->name - t->names),
 		               .section = s->section, .rank = function ? 2 : 1, .binding = s->binding };
@@ -197,7 +205,7 @@ static void choose(const struct table *t, enum symtab_kind kind, struct symtab_h
 		if (!c->rank)
 			c = unsized_for(t, i, &last, floor);
 		const char *name = c && !hits[i].name ? t->names + c->name : NULL;
-		if (!name || strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
+		if (!name || !*name || strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
 			continue;
 		hits[i] = (struct symtab_hit){ name, strcspn(name, "@"), c->start, kind };
 		if (hits[i].length == 0)
@@ -214,6 +222,7 @@ int symtab_join(const struct elf_image *e, enum symtab_kind kind, const uint64_t
 	if (n == 0 || n >= UINT32_MAX || !elf_symbols_begin(&symbols, e, kind == SYMTAB_DYNAMIC))
 		return 0;
 	t.names = symbols.names;
+	t.names_bytes = symbols.names_bytes;
 	t.thumb = e->machine == EM_ARM;
 	t.pairs = PAIRS_BASE + PAIRS_PER_ADDRESS * (uint64_t)n;
 	t.best = calloc(n, sizeof(*t.best));
