@@ -215,7 +215,7 @@ enum wanted { WANT_LOW, WANT_HIGH, WANT_RANGES, WANT_SIBLING, WANT_ORIGIN, WANT_
 struct operation {
 	uint8_t kind, want;
 	uint16_t form;
-	uint32_t bytes;
+	uint32_t bytes;              /* fixed ones */
 	int64_t implicit;
 };
 
@@ -311,7 +311,7 @@ const uint8_t *form_skip(unsigned form, const uint8_t *p, const uint8_t *end, co
 /* Numbers of any kind, offsets and indexes as they stand there; 0 for what is no number. Moves *p. */
 uint64_t form_number(unsigned form, int64_t implicit, const uint8_t **p, const struct unit *u);
 uint64_t attribute_number(const struct attribute *a, const struct unit *u);
-/* Ends inside its section and within NAME_BYTES_MAX; else NULL. */
+/* Ends inside its section or the slack behind it; else NULL. It may be absurdly long. */
 const char *form_string(unsigned form, const uint8_t *p, const struct unit *u);
 bool form_is_address_index(unsigned form);
 /* A unit's address by its index; false when it is past the table. */

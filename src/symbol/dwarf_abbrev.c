@@ -208,7 +208,8 @@ static bool add_attribute(struct abbrevs *a, const struct unit *u, size_t first,
 	else
 		count_variable(c, operation);
 	if (want >= 0 && operation != OP_UNKNOWN)
-		return add_operation(a, &(struct operation){ OP_WANT, (uint8_t)want, (uint16_t)form, 0, implicit });
+		return add_operation(a, &(struct operation){ bytes >= 0 ? OP_WANT : OP_WANT_VARIABLE, (uint8_t)want, (uint16_t)form,
+		                                             (uint32_t)(bytes > 0 ? bytes : 0), implicit });
 	struct operation *last = a->n_operations > first ? &a->operations[a->n_operations - 1] : NULL;
 	if (bytes >= 0 && last && last->kind == OP_FIXED) {
 		last->bytes += (uint32_t)bytes;

@@ -124,6 +124,20 @@ uint64_t form_number(unsigned form, int64_t implicit, const uint8_t **p, const s
 {
 	bool swapped = u->file->swapped;
 	switch (form) {
+	/* The common ones first-hand: this is asked for each entry with code. */
+	case DW_FORM_data1:
+	case DW_FORM_addrx1:
+		return *(*p)++;
+	case DW_FORM_data2:
+		*p += 2;
+		return read_u16(*p - 2, swapped);
+	case DW_FORM_data4:
+	case DW_FORM_ref4:
+		*p += 4;
+		return read_u32(*p - 4, swapped);
+	case DW_FORM_addr:
+		*p += u->address_bytes;
+		return u->address_bytes == 8 ? read_u64(*p - 8, swapped) : read_u32(*p - 4, swapped);
 	case DW_FORM_flag_present:
 		return 1;
 	case DW_FORM_implicit_const:
@@ -174,13 +188,10 @@ bool form_is_address_index(unsigned form)
 
 /* --- strings --- */
 
+/* s ends in a NUL: dwarf_file_open() has seen to that. */
 static const char *string_in(struct span s, uint64_t offset)
 {
-	if (offset >= s.n)
-		return NULL;
-	size_t most = s.n - offset < NAME_BYTES_MAX ? s.n - offset : NAME_BYTES_MAX;
-	const char *text = (const char *)s.at + offset;
-	return memchr(text, 0, most) ? text : NULL;
+	return offset < s.n ? (const char *)s.at + offset : NULL;
 }
 
 static const char *string_by_index(uint64_t index, const struct unit *u)

@@ -229,170 +229,165 @@ const char *lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t fi
 
 /* The registers that matter, and the row before the current one. */
 struct machine {
-	uint64_t address;
+	uint64_t address, row_address;
+	uint64_t next;               /* asked address; past it a row is looked at */
 	uint32_t file, line, column;
-	uint64_t row_address;
 	uint32_t row_file, row_line, row_column;
 	bool in_sequence;
-	size_t at;                   /* the next asked address */
-	uint64_t next;               /* what it is; past it a row is looked at */
-	size_t left;
 };
 
 struct run {
 	struct dwarf_worker *w;
 	struct line_table *table;
 	const struct asked *asked;
-	size_t n;
-	struct machine m;
+	size_t n, at, left;          /* at: of the next asked address; left: without a line */
 };
 
-static void seek(struct run *r)
+/* The first asked address that rows from here on can be for. */
+static uint64_t seek(struct run *r, uint64_t address)
 {
-	struct machine *m = &r->m;
-	m->at = join_has_code(r->w->join, m->address) ? asked_lower_bound(r->asked, r->n, m->address) : r->n;
-	m->next = m->at < r->n ? r->asked[m->at].address : UINT64_MAX;
+	r->at = join_has_code(r->w->join, address) ? asked_lower_bound(r->asked, r->n, address) : r->n;
+	return r->at < r->n ? r->asked[r->at].address : UINT64_MAX;
 }
 
-/* A row that begins past the next asked address: those before it get the row before. */
-static void give(struct run *r)
+/* Asked addresses before that of the current row get the row before; the next one is returned. */
+static uint64_t give(struct run *r, uint64_t address, uint32_t file, uint32_t line, uint32_t column)
 {
-	struct machine *m = &r->m;
-	for (; m->at < r->n && r->asked[m->at].address < m->address; m->at++) {
-		struct place *place = &r->w->join->places[r->asked[m->at].index];
+	for (; r->at < r->n && r->asked[r->at].address < address; r->at++) {
+		struct place *place = &r->w->join->places[r->asked[r->at].index];
 		if (place->has_line)
 			continue;
 		place->has_line = true;
-		place->line = m->row_line;
-		place->column = m->row_column;
-		place->path = lines_path(r->w, r->table, m->row_file);
-		m->left--;
+		place->line = line;
+		place->column = column;
+		place->path = lines_path(r->w, r->table, file);
+		r->left--;
 	}
-	m->next = m->at < r->n ? r->asked[m->at].address : UINT64_MAX;
+	return r->at < r->n ? r->asked[r->at].address : UINT64_MAX;
 }
 
-static void keep_row(struct machine *m)
+/* m never leaves registers: what is out of line gets values. */
+static inline __attribute__((always_inline)) void row(struct run *r, struct machine *m)
 {
+	if (__builtin_expect(m->address > m->next, 0))
+		m->next = give(r, m->address, m->row_file, m->row_line, m->row_column);
+	if (__builtin_expect(!m->in_sequence || m->address < m->row_address, 0)) {
+		m->in_sequence = true;
+		m->next = seek(r, m->address);
+	}
 	m->row_address = m->address;
 	m->row_file = m->file;
 	m->row_line = m->line;
 	m->row_column = m->column;
 }
 
-static inline void row(struct run *r)
+static inline void begin_sequence(struct machine *m)
 {
-	struct machine *m = &r->m;
-	if (__builtin_expect(!m->in_sequence || m->address < m->row_address, 0)) {
-		m->in_sequence = true;
-		seek(r);
-	} else if (__builtin_expect(m->address > m->next, 0)) {
-		give(r);
-	}
-	keep_row(m);
+	*m = (struct machine){ .file = 1, .line = 1, .next = UINT64_MAX };
 }
 
-static void begin_sequence(struct machine *m)
+/* The whole of an extended operation at p, or NULL at damage. *ret_n: its bytes. */
+static const uint8_t *extended(const struct line_table *t, const uint8_t *p, uint64_t *ret_n)
 {
-	m->in_sequence = false;
-	m->address = m->row_address = 0;
-	m->file = m->line = 1;
-	m->column = 0;
-	m->next = UINT64_MAX;
+	*ret_n = read_uleb(&p);
+	return *ret_n && p <= t->end && *ret_n <= (uint64_t)(t->end - p) ? p : NULL;
 }
 
-/* An extended operation; where to go on, or NULL at damage. */
-static const uint8_t *extended(struct run *r, const uint8_t *p)
+/* One that this reader doesn't know. */
+static const uint8_t *unknown(const struct line_table *t, uint8_t operation, const uint8_t *p)
+{
+	for (unsigned i = 0; i < t->lengths[operation - 1]; i++)
+		skip_leb(&p);
+	return p;
+}
+
+static const uint8_t *execute(struct run *r, const uint32_t *address_steps, const int32_t *line_steps, const uint8_t *p)
 {
 	struct line_table *t = r->table;
-	uint64_t n = read_uleb(&p);
-	if (n == 0 || p > t->end || n > (uint64_t)(t->end - p))
-		return NULL;
-	const uint8_t *after = p + n;
-	switch (*p++) {
-	case DW_LNE_end_sequence:
-		if (r->m.in_sequence && r->m.address > r->m.next)
-			give(r);
-		begin_sequence(&r->m);
-		break;
-	case DW_LNE_set_address:
-		if (n == 5 || n == 9)
-			r->m.address = read_sized(p, (unsigned)n - 1, t->unit->file->swapped);
-		break;
-	case DW_LNE_define_file:
-		if (t->version < 5 && !take_file(t, &p, after))
-			return NULL;
-		break;
-	default:
-		break;
-	}
-	return after;
-}
-
-/* A standard operation. */
-static const uint8_t *standard(struct run *r, uint8_t operation, const uint8_t *p)
-{
-	struct line_table *t = r->table;
-	struct machine *m = &r->m;
-	switch (operation) {
-	case DW_LNS_copy:
-		row(r);
-		break;
-	case DW_LNS_advance_pc:
-		m->address += read_uleb(&p) * t->least_bytes;
-		break;
-	case DW_LNS_advance_line:
-		m->line += (uint32_t)read_sleb(&p);
-		break;
-	case DW_LNS_set_file:
-		m->file = (uint32_t)read_uleb(&p);
-		break;
-	case DW_LNS_set_column:
-		m->column = (uint32_t)read_uleb(&p);
-		break;
-	case DW_LNS_negate_stmt:
-	case DW_LNS_set_basic_block:
-	case DW_LNS_set_prologue_end:
-	case DW_LNS_set_epilogue_begin:
-		break;
-	case DW_LNS_const_add_pc:
-		m->address += (uint64_t)((255 - t->opcode_base) / t->line_range) * t->least_bytes;
-		break;
-	case DW_LNS_fixed_advance_pc:
-		m->address += read_u16(p, t->unit->file->swapped);
-		p += 2;
-		break;
-	default:
-		for (unsigned i = 0; i < t->lengths[operation - 1]; i++)
-			skip_leb(&p);
-		break;
+	const uint8_t *end = t->end, *after, opcode_base = t->opcode_base;
+	uint32_t least_bytes = t->least_bytes;
+	bool swapped = t->unit->file->swapped;
+	struct machine m;
+	uint64_t n;
+	begin_sequence(&m);
+	while (p < end) {
+		uint8_t operation = *p++;
+		if (__builtin_expect(operation >= opcode_base, 1)) {
+			m.address += address_steps[operation];
+			m.line += (uint32_t)line_steps[operation];
+			row(r, &m);
+			continue;
+		}
+		switch (operation) {
+		case DW_LNS_copy:
+			row(r, &m);
+			break;
+		case DW_LNS_advance_pc:
+			m.address += read_uleb(&p) * least_bytes;
+			break;
+		case DW_LNS_advance_line:
+			m.line += (uint32_t)read_sleb(&p);
+			break;
+		case DW_LNS_set_file:
+			m.file = (uint32_t)read_uleb(&p);
+			break;
+		case DW_LNS_set_column:
+			m.column = (uint32_t)read_uleb(&p);
+			break;
+		case DW_LNS_negate_stmt:
+		case DW_LNS_set_basic_block:
+		case DW_LNS_set_prologue_end:
+		case DW_LNS_set_epilogue_begin:
+			break;
+		case DW_LNS_const_add_pc:
+			m.address += address_steps[255];
+			break;
+		case DW_LNS_fixed_advance_pc:
+			m.address += read_u16(p, swapped);
+			p += 2;
+			break;
+		case 0:
+			p = extended(t, p, &n);
+			if (!p)
+				return NULL;
+			after = p + n;
+			if (*p == DW_LNE_end_sequence) {
+				if (m.address > m.next)
+					give(r, m.address, m.row_file, m.row_line, m.row_column);
+				if (r->left == 0)
+					return after;
+				begin_sequence(&m);
+			} else if (*p == DW_LNE_set_address && (n == 5 || n == 9)) {
+				m.address = read_sized(p + 1, (unsigned)n - 1, swapped);
+			} else if (*p == DW_LNE_define_file && t->version < 5) {
+				p++;
+				if (!take_file(t, &p, after))
+					return NULL;
+			}
+			p = after;
+			break;
+		default:
+			p = unknown(t, operation, p);
+			break;
+		}
 	}
 	return p;
 }
 
 void lines_run(struct dwarf_worker *w, struct line_table *t, const struct asked *asked, size_t n)
 {
-	struct run r = { .w = w, .table = t, .asked = asked, .n = n, .m = { .left = n } };
+	struct run r = { .w = w, .table = t, .asked = asked, .n = n };
 	uint32_t address_steps[256];
 	int32_t line_steps[256];
-	const uint8_t *p = t->program, *end = t->end;
-	if (!spend(&w->budget, (uint64_t)(end - p)))
+	for (size_t i = 0; i < n; i++)
+		r.left += !w->join->places[asked[i].index].has_line;
+	if (r.left == 0 || !spend(&w->budget, (uint64_t)(t->end - t->program)))
 		return;
 	for (unsigned i = 0; i < 256; i++) {
 		unsigned adjusted = i >= t->opcode_base ? i - t->opcode_base : 0;
 		address_steps[i] = adjusted / t->line_range * t->least_bytes;
 		line_steps[i] = t->line_base + (int32_t)(adjusted % t->line_range);
 	}
-	begin_sequence(&r.m);
-	while (p && p < end && r.m.left) {
-		uint8_t operation = *p++;
-		if (operation >= t->opcode_base) {
-			r.m.address += address_steps[operation];
-			r.m.line += (uint32_t)line_steps[operation];
-			row(&r);
-		} else {
-			p = operation ? standard(&r, operation, p) : extended(&r, p);
-		}
-	}
-	if (!p)
+	if (!execute(&r, address_steps, line_steps, t->program))
 		w->damaged = true;
 }

@@ -73,6 +73,11 @@ const uint8_t *entry_read(const struct abbrevs *a, uint64_t code, const struct u
 		case OP_WANT:
 			if (values)
 				take_value(values, o, p);
+			n = o->bytes;
+			break;
+		case OP_WANT_VARIABLE:
+			if (values)
+				take_value(values, o, p);
 			p = form_skip(o->form, p, end, u);
 			break;
 		case OP_STRING:

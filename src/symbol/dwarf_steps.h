@@ -5,7 +5,7 @@
 #include "symbol/dwarf.h"
 
 /* What to do with an entry's attributes, one after the other. */
-enum { OP_END, OP_FIXED, OP_STRING, OP_BLOCK1, OP_BLOCK2, OP_BLOCK4, OP_BLOCK, OP_NUMBER, OP_INDIRECT, OP_UNKNOWN, OP_WANT };
+enum { OP_END, OP_FIXED, OP_STRING, OP_BLOCK1, OP_BLOCK2, OP_BLOCK4, OP_BLOCK, OP_NUMBER, OP_INDIRECT, OP_UNKNOWN, OP_WANT, OP_WANT_VARIABLE };
 
 /* Values of the wanted attributes; present has a bit for each. */
 struct entry_values {

@@ -70,6 +70,14 @@ static int read_units(struct dwarf_file *f, struct error *err)
 	return 0;
 }
 
+/* A section of strings, without what behind the last NUL is none. */
+static struct span strings(struct debug_sections *sections, enum debug_section which)
+{
+	struct span s = sections_get(sections, which);
+	const uint8_t *last = s.at ? memrchr(s.at, 0, s.n) : NULL;
+	return last ? (struct span){ s.at, (size_t)(last - s.at) + 1 } : (struct span){ NULL, 0 };
+}
+
 int dwarf_file_open(struct dwarf_file *f, struct debug_sections *sections, struct error *err)
 {
 	*f = (struct dwarf_file){ .sections = sections, .swapped = sections->swapped };
@@ -77,8 +85,8 @@ int dwarf_file_open(struct dwarf_file *f, struct debug_sections *sections, struc
 	f->info = sections_get(sections, DEBUG_INFO);
 	f->abbrev = sections_get(sections, DEBUG_ABBREV);
 	f->line = sections_get(sections, DEBUG_LINE);
-	f->str = sections_get(sections, DEBUG_STR);
-	f->line_str = sections_get(sections, DEBUG_LINE_STR);
+	f->str = strings(sections, DEBUG_STR);
+	f->line_str = strings(sections, DEBUG_LINE_STR);
 	f->ranges = sections_get(sections, DEBUG_RANGES);
 	f->rnglists = sections_get(sections, DEBUG_RNGLISTS);
 	f->addr = sections_get(sections, DEBUG_ADDR);

@@ -25,12 +25,14 @@
 #define THREAD_STACK ((size_t)16 << 20)          /* the demangler recurses */
 #define DECOMPRESSED_LIMIT ((uint64_t)4 << 30)
 #define NAMES_MAX ((size_t)1 << 28)
+#define NAME_BYTES_MAX ((size_t)64 << 10)        /* longer ones are damage */
 #define NAMES_A_THREAD 256                       /* fewer are not worth one */
 
 /* A name or path that frames have, by where it stands. */
 struct text {
 	const char *at;
-	size_t length;
+	size_t length;               /* as asked: SIZE_MAX up to its NUL */
+	size_t bytes;                /* that it has */
 	bool demangled;              /* to be */
 	uint16_t thread;             /* which buffer has the demangled form, and where */
 	size_t plain, plain_length;
@@ -228,6 +230,9 @@ static struct text *text_at(struct job *j, const char *at, size_t length)
 	if (!t)
 		return NULL;
 	*t = (struct text){ .at = at, .length = length };
+	t->bytes = strnlen(at, length < NAME_BYTES_MAX ? length : NAME_BYTES_MAX);
+	if (t->bytes == NAME_BYTES_MAX)
+		t->bytes = 0;
 	index_insert(&j->text_index, hash, (uint32_t)(j->n_texts - 1));
 	return t;
 }
@@ -279,11 +284,11 @@ static void *demangle_part(void *context)
 			continue;
 		t->thread = p->number;
 		t->plain = out->len;
-		if (t->length == SIZE_MAX) {
+		if (t->length == SIZE_MAX && t->bytes) {
 			demangle(t->at, DEMANGLE_FULL, out);
-		} else {
+		} else if (t->bytes) {
 			buf_reset(&name);
-			buf_add(&name, t->at, t->length);
+			buf_add(&name, t->at, t->bytes);
 			if (!name.failed)
 				demangle(name.data, DEMANGLE_FULL, out);
 		}
@@ -332,8 +337,7 @@ static int write_texts(struct job *j)
 {
 	for (size_t i = 0; i < j->n_texts; i++) {
 		struct text *t = &j->texts[i];
-		size_t length = t->length == SIZE_MAX ? strlen(t->at) : t->length;
-		int rc = keep(j, t->at, length, &t->id);
+		int rc = keep(j, t->at, t->bytes, &t->id);
 		t->plain_id = t->id;
 		if (rc == 0 && t->demangled) {
 			if (j->plains[t->thread].failed)
