@@ -4,6 +4,7 @@
  * section. Whatever comes out, it must come, soon, and without a crash.
  * Prints how many of them could be opened and how many frames there were, so that a test can see that it tested.
  */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
