@@ -369,8 +369,10 @@ static bool name_by_entry(struct job *j, const struct dwarf_frame *d, struct ans
 	size_t length = strncmp(d->name, "operator", 8) ? strcspn(d->name, "<") : strlen("operator");
 	if (!t || t->plain_id == t->id || !memmem(j->plains[t->thread].data + t->plain, t->plain_length, d->name, length))
 		return false;
+	/* The symbol may be of a part or a copy ("f.isra.0"), which the function itself is not. */
 	name_by_text(f, t);
-	return true;
+	size_t stem = demangle_without_suffix(t->at);
+	return stem >= t->bytes || keep(j, t->at, stem, &f->system_name) == 0;
 }
 
 static int name_by_scope(struct job *j, const struct dwarf_frame *d, struct answer_frame *f)
