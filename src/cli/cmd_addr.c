@@ -13,6 +13,7 @@
 #include "base/elf_image.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/addr_symbols.h"
 #include "cli/command.h"
 #include "cli/naming.h"
 #include "cli/progress.h"
@@ -40,7 +41,8 @@ struct addr {
 	const struct addr_settings *settings;
 	const char *binary;
 	enum demangle_mode mode;
-	bool is64;
+	struct elf_image image;
+	struct addr_symbols symbols;
 	uint64_t base, limit;                /* -j: the section's; else 0 and UINT64_MAX */
 	uint64_t *asked;             size_t n_asked, asked_capacity;
 	uint64_t *fresh;             size_t n_fresh, fresh_capacity;      /* of the file; not answered before */
@@ -53,13 +55,13 @@ struct addr {
 
 /* --- the binary --- */
 
-static int open_section(struct addr *a, const struct elf_image *e, struct error *err)
+static int open_section(struct addr *a, struct error *err)
 {
 	struct elf_section section;
 	const char *name = a->settings->section;
 	if (!name)
 		return 0;
-	if (!elf_section_named(e, name, &section))
+	if (!elf_section_named(&a->image, name, &section))
 		return error_set(err, E_FORMAT, "%.200s: it has no section %.100s", a->binary, name);
 	a->base = section.address;
 	a->limit = section.bytes;
@@ -68,14 +70,11 @@ static int open_section(struct addr *a, const struct elf_image *e, struct error 
 
 static int open_binary(struct addr *a, struct error *err)
 {
-	struct elf_image e;
-	int failed = elf_image_open(&e, a->binary, err);
+	int failed = elf_image_open(&a->image, a->binary, err);
 	if (failed)
 		return failed;
-	a->is64 = e.is64;
-	failed = open_section(a, &e, err);
-	elf_image_close(&e);
-	return failed;
+	addr_symbols_init(&a->symbols, &a->image);
+	return open_section(a, err);
 }
 
 /* --- addresses --- */
@@ -85,35 +84,79 @@ static int digit_of(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* As strtoul(text, &end, 16) does it, whose reading of nonsense is addr2line's: 0, or what is before it. */
-static uint64_t parse_address(const char *text, size_t length, bool *ret_whole)
+static bool is_blank(char c)
 {
-	const char *c = text, *end = text + length;
-	uint64_t value = 0;
-	bool minus = false, overflow = false;
-	while (c < end && (*c == ' ' || (*c >= '\t' && *c <= '\r')))
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static const char *past_blanks(const char *c, const char *end)
+{
+	while (c < end && is_blank(*c))
 		c++;
-	if (c < end && (*c == '-' || *c == '+'))
-		minus = *c++ == '-';
-	if (end - c > 2 && c[0] == '0' && (c[1] == 'x' || c[1] == 'X') && digit_of(c[2]) >= 0)
-		c += 2;
-	const char *digits = c;
-	for (; c < end && digit_of(*c) >= 0; c++) {
-		overflow |= value >> 60 != 0;
-		value = value << 4 | (uint64_t)digit_of(*c);
+	return c;
+}
+
+/* The digits at *at, which moves behind them, as strtoul() has them: UINT64_MAX when they are too many. */
+static uint64_t take_digits(const char **at, const char *end, unsigned base)
+{
+	uint64_t value = 0;
+	bool overflow = false;
+	for (int digit; *at < end && (digit = digit_of(**at)) >= 0 && (unsigned)digit < base; ++*at) {
+		overflow |= __builtin_mul_overflow(value, (uint64_t)base, &value);
+		overflow |= __builtin_add_overflow(value, (uint64_t)digit, &value);
 	}
-	*ret_whole = c == end && c > digits;
-	return overflow ? UINT64_MAX : minus ? -value : value;
+	return overflow ? UINT64_MAX : value;
+}
+
+static bool has_prefix(const char *c, const char *end)
+{
+	return end - c > 2 && c[0] == '0' && (c[1] == 'x' || c[1] == 'X') && digit_of(c[2]) >= 0;
+}
+
+/* Of a number in C's notation: behind the plus of "main+16". */
+static uint64_t parse_offset(const char *c, const char *end)
+{
+	c = past_blanks(c, end);
+	bool minus = c < end && *c == '-';
+	if (c < end && (*c == '-' || *c == '+'))
+		c++;
+	bool hex = has_prefix(c, end);
+	c += hex ? 2 : 0;
+	uint64_t value = take_digits(&c, end, hex ? 16 : c < end && *c == '0' ? 8 : 10);
+	return minus ? -value : value;
+}
+
+/*
+ * Hexadecimal digits as far as there are some, or a symbol, with a "+" and an offset behind it or not; the first letter
+ * decides, and between "a", the number, and "abort+4", the plus. What is neither is 0, as addr2line has it.
+ */
+static uint64_t parse_address(struct addr *a, const char *text, size_t length)
+{
+	const char *end = text + strnlen(text, length);
+	const char *c = past_blanks(text, end);
+	if (c == end)
+		return 0;
+	bool hex = has_prefix(c, end);
+	if (hex || (*c >= '0' && *c <= '9') || (digit_of(*c) >= 0 && !memchr(c, '+', (size_t)(end - c)))) {
+		c += hex ? 2 : 0;
+		return take_digits(&c, end, 16);
+	}
+	const char *name = c;
+	while (c < end && !is_blank(*c) && *c != '+')
+		c++;
+	uint64_t value = addr_symbols_value(&a->symbols, name, (size_t)(c - name));
+	bool known = value || c == name;
+	c = past_blanks(c, end);
+	return known && c < end && *c == '+' ? value + parse_offset(c + 1, end) : value;
 }
 
 static int ask(struct addr *a, const char *text, size_t length, struct error *err)
 {
-	bool whole;
 	uint64_t *slot = ARRAY_PUSH(a->asked, a->n_asked, a->asked_capacity, BATCH_MAX + 1);
 	if (!slot)
 		return error_nomem(err, "addresses");
-	*slot = parse_address(text, length, &whole);
-	if (!a->is64)
+	*slot = parse_address(a, text, length);
+	if (!a->image.is64)
 		*slot &= UINT32_MAX;
 	return 0;
 }
@@ -187,8 +230,11 @@ static void add_frame(const struct addr *a, const struct symbol_frame *f, struct
 		buf_adds(b, ":?\n");
 }
 
+/* Where a function begins is no name: jeprof and others look for one elsewhere when there is none. */
 static void add_answer(const struct addr *a, const struct symbol_frame *frames, size_t n, struct buf *b)
 {
+	if (n == 1 && frames->is_start)
+		n = 0;
 	if (n == 0 && a->settings->functions)
 		buf_adds(b, a->settings->pretty ? "?? " : "??\n");
 	if (n == 0)
@@ -289,7 +335,7 @@ static int answer(struct addr *a, struct error *err)
 	for (size_t i = 0; i < a->n_asked && !failed; i++) {
 		const struct answer *known = find(a, in_file(a, a->asked[i]));
 		if (a->settings->addresses)
-			buf_printf(&a->out, a->is64 ? "0x%016llx%s" : "0x%08llx%s", (unsigned long long)a->asked[i],
+			buf_printf(&a->out, a->image.is64 ? "0x%016llx%s" : "0x%08llx%s", (unsigned long long)a->asked[i],
 			           a->settings->pretty ? ": " : "\n");
 		buf_add(&a->out, a->texts.data + known->text, known->length);
 	}
@@ -383,12 +429,14 @@ static int choose_mode(const char *style, enum demangle_mode *ret, struct error 
 	return error_set(err, E_USAGE, "--demangle takes one of full|templates|simple|none, not '%.60s'", style);
 }
 
-/* An operand that is an address and no file: then the binary is addr2line's a.out. */
+/* An operand that is a number and no file: then the binary is addr2line's a.out. */
 static bool is_address(const char *text)
 {
-	bool whole;
-	parse_address(text, strlen(text), &whole);
-	return whole && access(text, F_OK) != 0;
+	const char *c = text, *end = text + strlen(text);
+	c += has_prefix(c, end) ? 2 : 0;
+	const char *digits = c;
+	take_digits(&c, end, 16);
+	return c == end && c > digits && access(text, F_OK) != 0;
 }
 
 static void finish(struct addr *a)
@@ -399,6 +447,8 @@ static void finish(struct addr *a)
 	free(a->answers);
 	buf_finish(&a->texts);
 	buf_finish(&a->out);
+	addr_symbols_finish(&a->symbols);
+	elf_image_close(&a->image);
 }
 
 static int run(const void *settings, char **operands, size_t n, struct error *err)
@@ -418,12 +468,11 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 	}
 	if (!a.binary)
 		a.binary = "a.out";
-	failed = open_binary(&a, err);
-	if (failed)
-		return failed;
 	buf_init(&a.texts, BUF_MAX_DEFAULT);
 	buf_init(&a.out, BUF_MAX_DEFAULT);
-	failed = n ? answer_operands(&a, operands, n, err) : answer_input(&a, err);
+	failed = open_binary(&a, err);
+	if (!failed)
+		failed = n ? answer_operands(&a, operands, n, err) : answer_input(&a, err);
 	finish(&a);
 	struct buf warnings;
 	buf_init(&warnings, 4096);
@@ -451,6 +500,7 @@ static const struct option_spec own_options[] = {
 	{ "no-recurse-limit", 'r', true, OPTION_ON, NULL, "same", AT(no_limit) },
 	{ "no-recursion-limit", 0, true, OPTION_ON, NULL, "same", AT(no_limit) },
 	{ "version", 'v', true, OPTION_ON, NULL, "the version", AT(version) },
+	{ "print-version", 'V', true, OPTION_ON, NULL, "same", AT(version) },
 };
 
 static const struct option_group groups[] = {
@@ -466,8 +516,8 @@ const struct command cmd_addr = {
 	.operands = "[BINARY] [ADDRESS…]",
 	.summary = "files and lines of addresses, in place of addr2line",
 	.description =
-	    "Says where in the source the addresses of a binary are. They are the file's own, hexadecimal, from the\n"
-	    "command line or, when there are none, from standard input, a line each. Options and output are those\n"
+	    "Says where in the source the addresses of a binary are. They are the file's own, hexadecimal or like\n"
+	    "main+0x10, from the command line or, when there are none, from standard input, a line each. Options and output are those\n"
 	    "of GNU addr2line, so that it can stand in wherever that is called: also by that name, as a link.\n",
 	.example = "  heapgauge addr -Cfpi ./server 0x12340 0x4f210\n"
 	           "  ln -s $(command -v heapgauge) ~/bin/addr2line\n",

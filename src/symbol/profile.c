@@ -185,7 +185,9 @@ static uint32_t function_of(struct writing *w, const struct location *l, const s
 		buf_adds(&w->name, f->function);
 		name = w->name.data;
 	} else {
-		name = lookup_name(f->function, f->system_name, w->mode, &w->name);
+		/* The allocator's own functions are known by their full names. */
+		bool in_full = f->function && function_is_allocator(f->function);
+		name = lookup_name(f->function, f->system_name, in_full ? DEMANGLE_FULL : w->mode, &w->name);
 	}
 	if (!name)
 		return 0;                /* w->name.failed tells */
