@@ -1,6 +1,6 @@
 /*
  * The symbolizer, as a process of its own: the heapgauge program is started with nothing of the host but a profile to read and a place
- * to write to, restricts itself (rlimits, Landlock, seccomp: symbol/sandbox.h), and is gone when it has answered. The host's heap, descriptors,
+ * to write to, has what is dangerous read by processes without rights (symbol/worker.h), and is gone when it has answered. The host's heap, descriptors,
  * environment and signals play no part: nothing is copied or allocated, all descriptors from 3 on are closed, the environment is
  * empty, memory that runs out takes this process first, it dies with the host, and its end raises no SIGCHLD and is seen by no wait().
  */

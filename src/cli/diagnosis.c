@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/binary_names.h"
+#include "symbol/sandbox.h"
 
 void diagnosis_find(struct diagnosis *d, const char *name, enum answer answer, const char *format, ...)
 {
@@ -40,7 +41,7 @@ void diagnosis_advise(struct diagnosis *d, bool needed, const char *command, con
 static size_t place_of(const char *name)
 {
 	static const char *const order[] = { "script", "allocator", "compiled in", "enabled", "active", "rate", "unwinder",
-		                             "function names", "build id", "endpoint", "attach", "asked" };
+		                             "function names", "build id", "readers", "endpoint", "attach", "asked" };
 	size_t i = 0;
 	while (i < sizeof order / sizeof *order && strcmp(order[i], name) != 0)
 		i++;
@@ -66,10 +67,25 @@ bool diagnosis_is_fine(const struct diagnosis *d)
 	return true;
 }
 
+/* What shuts in the processes that read debug information, on the machine where that is done: this one. */
+static void diagnose_readers(struct diagnosis *d)
+{
+	struct sandbox s;
+	if (!sandbox_probe(&s))
+		diagnosis_find(d, "readers", ANSWER_UNKNOWN, "no process could be started to see what this kernel has to shut them in");
+	else if (s.landlock && s.filter && s.limits && s.no_privileges)
+		diagnosis_find(d, "readers", ANSWER_YES, "of debug information are shut in by Landlock (ABI %d), seccomp and limits", s.landlock);
+	else
+		diagnosis_find(d, "readers", ANSWER_NO, "of debug information are shut in by less than there could be%s%s%s%s",
+		               s.landlock ? "" : "; this kernel has no Landlock", s.filter ? "" : "; seccomp refuses the filter",
+		               s.limits ? "" : "; limits could not be set", s.no_privileges ? "" : "; privileges could not be given up");
+}
+
 void diagnose_names(struct diagnosis *d, const char *path)
 {
 	struct binary_names n;
 	struct error err;
+	diagnose_readers(d);
 	if (binary_names_read(path, &n, &err)) {
 		diagnosis_find(d, "function names", ANSWER_UNKNOWN, "%s", err.text);
 		return;

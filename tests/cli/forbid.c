@@ -1,18 +1,24 @@
-/* forbid CMD…: runs CMD where the system call ptrace is forbidden, as in containers of older kernels. */
+/*
+ * forbid CMD…: runs CMD where the system call ptrace is forbidden, as in containers of older kernels; or with the number of
+ * another in FORBID_CALL, that one.
+ */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
 {
+	const char *other = getenv("FORBID_CALL");
+	unsigned call = other ? (unsigned)strtoul(other, NULL, 10) : SYS_ptrace;
 	struct sock_filter rules[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

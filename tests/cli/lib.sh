@@ -3,8 +3,9 @@
 # without, and with jemalloc inside; SOURCE is the top of the source tree.
 set -u
 export LC_ALL=C.UTF-8 TERM=xterm
-unset NO_COLOR MALLOC_CONF _RJEM_MALLOC_CONF LD_PRELOAD DEBUGINFOD_URLS
+unset NO_COLOR MALLOC_CONF _RJEM_MALLOC_CONF LD_PRELOAD DEBUGINFOD_URLS HEAPGAUGE_CACHE
 scratch=$(mktemp -d)
+export XDG_CACHE_HOME="$scratch/cache"
 trap 'chmod -R u+rwX "$scratch" 2>/dev/null; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 count=0

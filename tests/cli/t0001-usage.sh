@@ -51,7 +51,7 @@ complete_words() {
 		COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heapgauge; echo "${COMPREPLY[*]}"' "$SOURCE" "$@"
 }
 is "completion of a command" "$(complete_words heapgauge t)" "top tree traces"
-is "completion of an option" "$(complete_words heapgauge tree --me)" "--metric --merge"
+is "completion of an option" "$(complete_words heapgauge tree --me)" "--metric --merge --memory-limit"
 is "completion of help's operand" "$(complete_words heapgauge help di)" "diff"
 
 # zsh's, with what its completion system provides put in place: compadd filters by what was typed.
@@ -61,7 +61,7 @@ if command -v zsh >/dev/null; then
 			. "$0/src/cli/completion.zsh"; words=("$@"); CURRENT=$#; PREFIX=$words[-1]; _heapgauge' "$SOURCE" "$@"
 	}
 	is "zsh: a command" "$(zsh_words heapgauge t)" "top tree traces"
-	is "zsh: an option" "$(zsh_words heapgauge tree --me)" "--metric --merge"
+	is "zsh: an option" "$(zsh_words heapgauge tree --me)" "--metric --merge --memory-limit"
 	is "zsh: help's operand" "$(zsh_words heapgauge help di)" "diff"
 	is "zsh: a file" "$(zsh_words heapgauge top dump)" "FILES"
 else
@@ -73,7 +73,7 @@ if command -v fish >/dev/null; then
 			"$SOURCE/src/cli/completion.fish" "$1" | cut -f 1 | sort | tr '\n' ' '
 	}
 	is "fish: a command" "$(fish_words 'heapgauge t')" "top traces tree "
-	is "fish: an option" "$(fish_words 'heapgauge tree --me')" "--merge --metric "
+	is "fish: an option" "$(fish_words 'heapgauge tree --me')" "--memory-limit --merge --metric "
 	is "fish: help's operand" "$(fish_words 'heapgauge help di')" "diff "
 else
 	skip "fish completion" "fish is not installed"

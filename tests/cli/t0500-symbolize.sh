@@ -1,5 +1,5 @@
 #!/bin/bash
-# symbolize: names for a profile that has none, in and out of the sandbox, in every form.
+# symbolize: names for a profile that has none, in every form, by readers without rights, and from the cache.
 . "$(dirname "$0")/lib.sh"
 [ -n "${GROW_JEMALLOC:-}" ] || skip_all "there is no libjemalloc to link with"
 dump exact 0 '' 2000 700
@@ -21,29 +21,27 @@ heapgauge symbolize "$dumped" >out && cmp -s out <(heapgauge convert "$dumped")
 ok $? "a dump is a profile, too: what convert makes of it"
 
 for format in pprof folded svg html text json; do
-	heapgauge symbolize --to $format - <raw.pb.gz >plain.$format
-	runs_sandboxed="--to $format, sandboxed, from standard input"
-	heapgauge symbolize --sandbox --to $format - <raw.pb.gz >boxed.$format 2>err
-	ok $? "$runs_sandboxed" || diagnose err
-	[ ! -s err ] || grep -q 'this kernel has no\|seccomp refused' err
-	ok $? "$runs_sandboxed: no other warning" || diagnose err
-	cmp -s plain.$format boxed.$format
-	ok $? "$runs_sandboxed: the same bytes as without"
+	heapgauge symbolize --no-cache --to $format - <raw.pb.gz >plain.$format 2>err
+	ok $? "--to $format, from standard input" || diagnose err
+	[ ! -s err ]
+	ok $? "--to $format: no warning" || diagnose err
+	heapgauge symbolize --to $format - <raw.pb.gz | cmp -s plain.$format -
+	ok $? "--to $format: the same bytes from the cache"
 done
 for format in folded svg html text json; do
-	like "--to $format: with names" boxed.$format grow_here
+	like "--to $format: with names" plain.$format grow_here
 done
 for format in folded svg html json; do
-	heapgauge convert --to $format - <raw.pb.gz | cmp -s - boxed.$format
+	heapgauge convert --to $format - <raw.pb.gz | cmp -s - plain.$format
 	ok $? "--to $format: as convert has it"
 done
-heapgauge top - <raw.pb.gz | cmp -s - boxed.text
+heapgauge top - <raw.pb.gz | cmp -s - plain.text
 ok $? "--to text: as top has it"
-heapgauge symbolize --sandbox --to folded <(cat raw.pb.gz) | cmp -s - boxed.folded
-ok $? "sandboxed: from a pipe by name"
-heapgauge symbolize --sandbox --to folded raw.pb.gz | cmp -s - boxed.folded
-ok $? "sandboxed: from a file"
-runs 0 "filters apply to the forms that are views" heapgauge symbolize --sandbox --to folded --focus stay_here raw.pb.gz
+heapgauge symbolize --to folded <(cat raw.pb.gz) | cmp -s - plain.folded
+ok $? "from a pipe by name"
+heapgauge symbolize --to folded raw.pb.gz | cmp -s - plain.folded
+ok $? "from a file"
+runs 0 "filters apply to the forms that are views" heapgauge symbolize --to folded --focus stay_here raw.pb.gz
 unlike "filters apply to the forms that are views: only those" out grow_here
 misused "filters have no meaning for pprof" "--focus has no meaning for pprof" heapgauge symbolize --focus x raw.pb.gz
 
@@ -57,45 +55,52 @@ unlike "html: nothing is loaded" page.html '(src|href)='
 like "html: the title is text" page.html '<title>&lt;script&gt;x&lt;/script&gt;</title>'
 [ "$(grep -c '<script>' page.html)" -eq 1 ]
 ok $? "html: one script"
-heapgauge flame --to html - <raw.pb.gz | cmp -s - boxed.html
+heapgauge flame --to html - <raw.pb.gz | cmp -s - plain.html
 ok $? "flame --to html: the same page"
-heapgauge flame -o flame.html - <raw.pb.gz && cmp -s flame.html boxed.html
+heapgauge flame -o flame.html - <raw.pb.gz && cmp -s flame.html plain.html
 ok $? "flame -o: a file's suffix .html means html"
 
-# What the sandbox forbids, and what does not work in it.
-misused "sandboxed: -o" "--sandbox forbids making files" heapgauge symbolize --sandbox -o no.pb.gz raw.pb.gz
-[ ! -e no.pb.gz ]
-ok $? "sandboxed: -o: no file"
-misused "--memory-limit without --sandbox" "belongs to --sandbox" heapgauge symbolize --memory-limit 1G raw.pb.gz
-fails "sandboxed: a damaged profile" "truncated|ends|corrupt|cut" \
-	heapgauge symbolize --sandbox <(head -c 300 raw.pb.gz)
-fails "sandboxed: no such file" "nowhere: cannot open" heapgauge symbolize --sandbox nowhere
-if heapgauge symbolize --sandbox --to text raw.pb.gz 2>&1 >/dev/null | grep -q Landlock; then
-	skip "sandboxed: a profile in /proc" "this kernel has no Landlock"
-else
-	fails "sandboxed: a profile in /proc" "cannot open: Permission denied" heapgauge symbolize --sandbox /proc/version
-fi
-# No address space for the binaries' debug information: names are missing, or libdw ends or aborts the process; no hang,
-# nothing half done.
+# The cache.
+rm -r cache
+runs 0 "--no-cache" heapgauge symbolize --no-cache raw.pb.gz
+[ ! -e cache ]
+ok $? "--no-cache: none is made"
+HEAPGAUGE_CACHE=off heapgauge symbolize raw.pb.gz >out && [ ! -e cache ] && cmp -s out named.pb.gz
+ok $? "HEAPGAUGE_CACHE=off: none is made"
+heapgauge symbolize raw.pb.gz >out && ls cache/heapgauge/*.names >/dev/null && cmp -s out named.pb.gz
+ok $? "otherwise there is one"
+[ "$(stat -c %a cache/heapgauge)" = 700 ]
+ok $? "the cache is nobody else's"
+for file in cache/heapgauge/*; do
+	head -c 100 "$file" >cut && cat cut >"$file"
+done
+heapgauge symbolize raw.pb.gz 2>&1 | cmp -s - named.pb.gz
+ok $? "a damaged cache: the same, without a word"
+chmod 500 cache/heapgauge && rm -f cache/heapgauge/* 2>/dev/null
+heapgauge symbolize raw.pb.gz 2>&1 | cmp -s - named.pb.gz
+ok $? "a cache that can't be written: the same, without a word"
+chmod 700 cache/heapgauge
+
+# Readers.
+fails "a damaged profile" "truncated|ends|corrupt|cut" heapgauge symbolize <(head -c 300 raw.pb.gz)
+fails "no such file" "nowhere: cannot open" heapgauge symbolize nowhere
 if nm -D "$HEAPGAUGE" 2>/dev/null | grep -q __asan; then
-	skip "sandboxed: too little memory" "not under a sanitizer"
+	skip "too little memory" "not under a sanitizer"
 else
-	timeout 60 "$HEAPGAUGE" symbolize --sandbox --memory-limit 40M --to folded raw.pb.gz >out 2>err
-	case $? in
-	0) [ "$(grep -c . out)" -eq "$(grep -c . boxed.folded)" ] && [ -s err ] ;;
-	1 | 134) [ ! -s out ] && [ -s err ] ;;
-	*) false ;;
-	esac
-	ok $? "sandboxed: too little memory" || diagnose err
+	runs 0 "too little memory" heapgauge symbolize --no-cache --memory-limit 64K --to folded raw.pb.gz
+	like "too little memory: a warning says so" err "ran out of memory .limit|could be read"
+	[ "$(grep -c . out)" -eq "$(grep -c . plain.folded)" ]
+	ok $? "too little memory: everything else is there"
 fi
 
-# Under strace: what was given up before the profile was read.
+# Under strace: whoever opens files maps no answer of a stranger, and whoever reads them has no rights.
 if command -v strace >/dev/null && strace -f -o trace true 2>/dev/null; then
-	ASAN_OPTIONS=detect_leaks=0 strace -f -o trace "$HEAPGAUGE" symbolize --sandbox raw.pb.gz >out 2>err
-	awk '/PR_SET_SECCOMP/ { entered = 1 } /"raw.pb.gz"/ && !/execve/ { exit !entered }' trace
-	ok $? "sandboxed: before the profile is opened"
-	unlike "sandboxed: nothing is killed" trace 'SIGSYS'
+	ASAN_OPTIONS=detect_leaks=0 strace -f -o trace "$HEAPGAUGE" symbolize --no-cache raw.pb.gz >out 2>err
+	like "readers give up their rights" trace 'PR_SET_SECCOMP'
+	unlike "none of them does what is forbidden" trace 'killed by SIGSYS'
+	awk '/PR_SET_SECCOMP/ { inside[$1] = 1; next } inside[$1] && /open|socket|fork|clone3/ && / = [0-9]+$/ { bad = 1 } END { exit bad }' trace
+	ok $? "readers open nothing"
 else
-	skip "sandboxed: before the profile is opened" "strace is not installed, or may not trace"
+	skip "readers give up their rights" "strace is not installed, or may not trace"
 fi
 done_testing

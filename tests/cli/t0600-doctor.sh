@@ -36,8 +36,12 @@ says "compiled in" yes "heap profiling"
 says unwinder yes "libgcc|libunwind"
 says "function names" yes "lines and inlined"
 says "build id" yes "[0-9a-f]{40}"
+says readers "(yes|no)" "Landlock"
 like "  how" out "^    heapgauge run -- $GROW_JEMALLOC$"
 like "  the variable, without heapgauge" out '^    MALLOC_CONF=prof:true,prof_active:true,lg_prof_sample:19$'
+FORBID_CALL=444 "$FORBID" "$HEAPGAUGE" doctor "$GROW_JEMALLOC" >out 2>err
+is "a kernel without Landlock" "$?" 0
+says readers no "this kernel has no Landlock"
 runs 0 "a program on glibc's malloc" heapgauge doctor "$GROW_GLIBC"
 says allocator yes "glibc's malloc; 'heapgauge run' puts jemalloc"
 if [ -n "${GROW_STATIC:-}" ]; then

@@ -1,7 +1,7 @@
 /*
  * No memory: naming a profile with the nth of our allocations failing, for every n, once and from then on. It must
- * end in an error or a warning, or in the right name; never in a crash or in less without a word. (libdw's own
- * allocations are not ours to fail: it exits.)
+ * end in an error or a warning, or in the right name; never in a crash or in less without a word. First with the workers'
+ * allocations (they inherit what is left to succeed) and the cache, then in the reader itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "no_memory.h"
-#include "symbol/elf_file.h"
-#include "symbol/symbol.h"
+#include "symbol/lookup.h"
+#include "symbol/resolve.h"
 
 static const char *program;
+static char folder[] = "/tmp/heapgauge-torture-XXXXXX";
 
 /* Every 10th byte of the program's code, in one mapping. */
 static struct profile *make_profile(void)
@@ -50,9 +52,21 @@ static void print_names(const struct profile *p, struct buf *b)
 		}
 }
 
-static void every_failed_allocation_is_noticed(void **state)
+/* With an empty cache, a full one, or none. */
+enum cached { WITHOUT, EMPTY, FULL };
+
+static void clear_cache(void)
 {
-	(void)state;
+	struct elf_file f;
+	char path[256];
+	assert_int_equal(elf_file_open(&f, program, NULL), 0);
+	snprintf(path, sizeof(path), "%s/heapgauge/%s.names", folder, f.build_id);
+	unlink(path);
+	elf_file_finish(&f);
+}
+
+static void fail_each(enum cached cached)
+{
 	struct buf right, got, warnings;
 	struct error err;
 	long errors = 0;
@@ -60,6 +74,7 @@ static void every_failed_allocation_is_noticed(void **state)
 	buf_init(&got, 1 << 24);
 	buf_init(&warnings, 1 << 16);
 	struct profile *p = make_profile();
+	setenv("HEAPGAUGE_CACHE", cached == WITHOUT ? "off" : "on", 1);
 	assert_int_equal(symbol_profile(p, NULL, NULL, &err), 0);
 	print_names(p, &right);
 	assert_true(right.len > 1000);
@@ -68,6 +83,8 @@ static void every_failed_allocation_is_noticed(void **state)
 		bool failed = true;
 		for (long n = 0; failed; n++) {
 			p = make_profile();
+			if (cached == EMPTY)
+				clear_cache();
 			buf_reset(&warnings);
 			assert_true(buf_reserve(&warnings, 4096));
 			no_memory_begin(n, mode);
@@ -87,17 +104,97 @@ static void every_failed_allocation_is_noticed(void **state)
 			profile_free(p);
 		}
 	}
-	assert_true(errors > 50);
+	assert_true(errors > 30);
 	buf_finish(&right);
 	buf_finish(&got);
 	buf_finish(&warnings);
+	clear_cache();
+}
+
+static void every_failed_allocation_is_noticed(void **state)
+{
+	(void)state;
+	fail_each(WITHOUT);
+	fail_each(EMPTY);
+	fail_each(FULL);
+}
+
+/* Every 10th address. */
+static void ask_reader(struct lookup *l, const struct elf_file *f)
+{
+	uint64_t addresses[4096];
+	size_t n = 0;
+	for (size_t i = 0; i < f->n_segments; i++)
+		for (uint64_t at = 0; f->segments[i].executable && at < f->segments[i].file_bytes && n < 4096; at += 10)
+			addresses[n++] = f->segments[i].address + at;
+	assert_int_equal(lookup_begin(l, f, addresses, n, NULL), 0);
+}
+
+static int read_all(const struct lookup *l, struct buf *ret, bool *ret_damaged)
+{
+	struct resolve_options o = { .depth = SYMBOL_FULL, .threads = 2 };
+	struct resolve_result result = { .damaged = false };
+	struct answers_builder b;
+	struct error err = { 0 };
+	answers_begin(&b);
+	buf_reset(ret);
+	int rc = resolve(l->binary, l->addresses, l->n, &o, &b, &result, &err);
+	if (rc == 0)
+		rc = answers_write(&b, ret, &err);
+	answers_end(&b);
+	*ret_damaged = result.damaged;
+	assert_true(rc == err.code);
+	return rc;
+}
+
+static void every_failed_allocation_of_a_reader_is_noticed(void **state)
+{
+	(void)state;
+	struct elf_file f;
+	struct lookup l;
+	struct buf right, got;
+	bool damaged;
+	long errors = 0;
+	assert_int_equal(elf_file_open(&f, program, NULL), 0);
+	ask_reader(&l, &f);
+	buf_init(&right, 1 << 24);
+	buf_init(&got, 1 << 24);
+	assert_int_equal(read_all(&l, &right, &damaged), 0);
+	assert_false(damaged);
+	assert_true(right.len > 1000);
+	for (int mode = 0; mode < 2; mode++) {
+		bool failed = true;
+		for (long n = 0; failed; n++) {
+			no_memory_begin(n, mode);
+			int rc = read_all(&l, &got, &damaged);
+			failed = no_memory_end();
+			errors += rc != 0;
+			assert_true(rc == 0 || rc == E_NOMEM || rc == E_LIMIT);
+			if (rc == 0 && !damaged && (got.len != right.len || memcmp(got.data, right.data, got.len)))
+				fail_msg("allocation %ld: other names without a word", n);
+		}
+	}
+	assert_true(errors > 50);
+	buf_finish(&right);
+	buf_finish(&got);
+	lookup_end(&l);
+	elf_file_finish(&f);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_failed_allocation_is_noticed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(every_failed_allocation_is_noticed),
+		                           cmocka_unit_test(every_failed_allocation_of_a_reader_is_noticed) };
 	if (argc != 2)
 		return 2;
 	program = argv[1];
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (!mkdtemp(folder))
+		return 1;
+	setenv("XDG_CACHE_HOME", folder, 1);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	char path[64];
+	snprintf(path, sizeof(path), "%s/heapgauge", folder);
+	rmdir(path);
+	rmdir(folder);
+	return failed;
 }
