@@ -326,7 +326,7 @@ static int subtract_base(const struct load_settings *s, char *const *paths, size
 	return 0;
 }
 
-/* "program!0x12ab" is no name but what a writer puts where it knows none. */
+/* "program!0x12ab" or "program!fn_1290" is no name but what a writer puts where it knows none. */
 static bool is_placeholder(const struct profile *p, const struct location *l)
 {
 	if (l->n_lines != 1 || l->mapping == PROFILE_NONE || p->lines[l->first_line].line)
@@ -335,7 +335,7 @@ static bool is_placeholder(const struct profile *p, const struct location *l)
 	const char *name = profile_text(p, f->name);
 	const char *binary = path_base(profile_text(p, p->mappings[l->mapping].file));
 	size_t n = strlen(binary);
-	return strncmp(name, binary, n) == 0 && strncmp(name + n, "!0x", 3) == 0;
+	return strncmp(name, binary, n) == 0 && name[n] == '!' && function_is_unnamed(name);
 }
 
 static void forget_placeholders(struct profile *p)

@@ -97,6 +97,16 @@ bool function_is_allocator(const char *name)
 	       strstr(name, " as core::alloc::Allocator>::");
 }
 
+bool function_is_unnamed(const char *name)
+{
+	const char *mark = strrchr(name, '!');
+	if (!mark || (!starts_with(mark, "!0x") && !starts_with(mark, "!fn_")))
+		return false;
+	const char *digits = mark + (mark[1] == '0' ? 3 : 4);
+	size_t n = strspn(digits, "0123456789abcdef");
+	return n > 0 && digits[n] == '\0';
+}
+
 bool mapping_is_allocator(const char *path)
 {
 	const char *base = path_base(path);
@@ -117,7 +127,7 @@ const char allocator_drop_frames[] =
 	"|(operator new" SHIMS(OR) ").*"
 	"|(std::allocator" ALLOCATORS(OR) ")<.*>::allocate.*"
 	"|.* as core::alloc::(global::GlobalAlloc|Allocator)>::.*"
-	"|lib(je|tc)malloc[^!]*!0x.*";
+	"|lib(je|tc)malloc[^!]*!(0x|fn_).*";
 
 bool location_is_allocator(const struct profile *p, uint32_t location)
 {
@@ -154,7 +164,7 @@ static uint8_t frame_flags(const struct profile *p, uint32_t location)
 	if (l->n_lines == 0)
 		return FRAME_UNNAMED;
 	const struct function *f = &p->functions[p->lines[l->first_line].function];
-	return strstr(profile_text(p, f->name), "!0x") ? FRAME_UNNAMED : 0;
+	return function_is_unnamed(profile_text(p, f->name)) ? FRAME_UNNAMED : 0;
 }
 
 /* A location whose innermost lines are shims inlined into user code loses those lines. */

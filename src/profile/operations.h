@@ -38,6 +38,9 @@ bool location_is_allocator(const struct profile *p, uint32_t location);
 bool function_is_allocator(const char *name);
 bool mapping_is_allocator(const char *path);
 
+/* Is that what stands for a name nobody knows: "binary!0x1234", or "binary!fn_1230" where only the function's start is known? */
+bool function_is_unnamed(const char *name);
+
 /* How deep from the leaf the allocator is looked for, and what is known of a frame there. */
 #define ALLOCATOR_MAX_FRAMES 24
 enum { FRAME_ALLOCATOR = 1, FRAME_UNNAMED = 2 };

@@ -94,7 +94,7 @@ static void flag_allocator(struct view *v)
 				uint8_t what = known ? known[f] : 0;
 				if (!what)
 					what = function_is_allocator(name) ? 1
-					       : strstr(name, "!0x")       ? 2
+					       : function_is_unnamed(name) ? 2
 					                                   : 4;
 				if (known)
 					known[f] = what;

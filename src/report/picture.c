@@ -97,12 +97,12 @@ static size_t past_bracket(const char *name, size_t n, size_t at)
 	return 0;
 }
 
-/* Where "!0x12ab" begins, or n. */
+/* Where "!0x12ab" or "!fn_12a0" begins, or n. */
 static size_t address_at(const char *name, size_t n)
 {
 	for (size_t i = n; i-- > 0;) {
 		if (name[i] == '!')
-			return n - i > 3 && memcmp(name + i, "!0x", 3) == 0 ? i : n;
+			return (n - i > 3 && memcmp(name + i, "!0x", 3) == 0) || (n - i > 4 && memcmp(name + i, "!fn_", 4) == 0) ? i : n;
 		if (!is_word(name[i]))
 			return n;
 	}

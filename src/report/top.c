@@ -2,6 +2,7 @@
  * The table of entries by what they hold themselves (flat) and with what they call
  * (cum). Of a diff the amounts are changes.
  */
+#include "profile/operations.h"
 #include "report/rank.h"
 #include "report/table.h"
 #include "report/words.h"
@@ -38,7 +39,7 @@ static void note_unnamed(const struct top *t, double unnamed)
 		return;
 	struct buf *b = notes_begin((struct notes *)&t->notes);
 	words_percent(unnamed, v->total.now, b);
-	buf_adds(b, " lie in frames without a name (binary!0x...); they get one where the same binaries are, and "
+	buf_adds(b, " lie in frames without a name (binary!0x..., binary!fn_...); they get one where the same binaries are, and "
 	            "their debug symbols");
 	notes_end((struct notes *)&t->notes);
 }
@@ -57,11 +58,11 @@ static void note_frameless(const struct top *t, double flat)
 	notes_end((struct notes *)&t->notes);
 }
 
-/* As views and symbols name what nobody could name: "binary!0x1234", or the bare address. */
+/* As views and symbols name what nobody could name: "binary!0x1234", "binary!fn_1230", or the bare address. */
 static bool is_unnamed(const struct view *v, const struct entry *e)
 {
 	const char *name = profile_text(v->profile, e->name);
-	return strstr(name, "!0x") || !strncmp(name, "0x", 2);
+	return function_is_unnamed(name) || !strncmp(name, "0x", 2);
 }
 
 static void note_totals(const struct top *t)

@@ -77,9 +77,10 @@ static void drop_frames_say_what_the_names_say(void **state)
 		"arena_malloc_like", "imalloc_later", "shop::malloc", "shop::je_malloc(int)", "mallocator::run",
 		"operator()", "operators new", "newImplementation()", "handleOOMAndRetry()", "void* newImpls(int)", "shop::operator new_thing", "__rust_begin", "__rustc::rust_begin_unwind",
 		"alloc::vec::Vec<T>::push", "alloc::raw_vec::RawVec<T,A>::grow_one", "std::vector<int>::push_back(int const&)",
-		"libjemalloc_users", "server!0x1234", "__libc_start_main", "__libc_start_call_main", "tc_run" };
+		"libjemalloc_users", "server!0x1234", "server!fn_1230", "__libc_start_main", "__libc_start_call_main", "tc_run" };
 	/* By mapping, not by name; and what calls a constructor is only looked for at the leaf. */
-	static const char *const unnamed[] = { "libjemalloc.so.2!0x1234", "libtcmalloc_minimal.so.4.5.10!0x9" };
+	static const char *const unnamed[] = { "libjemalloc.so.2!0x1234", "libtcmalloc_minimal.so.4.5.10!0x9",
+		"libjemalloc.so.2!fn_1230" };
 	static const char *const construct = "std::allocator_traits<std::allocator<T> >::construct<T>";
 	regex_t re;
 	compile_drop_frames(&re);
@@ -91,6 +92,18 @@ static void drop_frames_say_what_the_names_say(void **state)
 		assert_true(is_dropped(&re, unnamed[i]));
 	assert_true(function_is_allocator(construct) && !is_dropped(&re, construct));
 	regfree(&re);
+}
+
+static void placeholders_are_no_names(void **state)
+{
+	(void)state;
+	static const char *const unnamed[] = { "libjemalloc.so.2!0x1234", "server!fn_1230", "a!b!0xabcdef", "[vdso]!0x5f" };
+	static const char *const named[] = { "", "main", "server!", "server!0x", "server!fn_", "server!fn_main", "fn_1230",
+		"server!0x12 (inline)", "map!(fn_12)" };
+	for (size_t i = 0; i < sizeof unnamed / sizeof *unnamed; i++)
+		assert_true(function_is_unnamed(unnamed[i]));
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+		assert_false(function_is_unnamed(named[i]));
 }
 
 static void unnamed_frames_below_the_allocator_go_with_it(void **state)
@@ -108,6 +121,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drop_frames_match_every_entry_point),
 		cmocka_unit_test(drop_frames_say_what_the_names_say),
+		cmocka_unit_test(placeholders_are_no_names),
 		cmocka_unit_test(unnamed_frames_below_the_allocator_go_with_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

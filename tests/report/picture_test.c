@@ -45,6 +45,7 @@ static void short_names(void **state)
 	check_short("unbalanced(int", "unbalanced(int");
 	check_short("libc.so.6!0x1234", "…!0x1234");
 	check_short("a b/lib-c++<x>.so!0xabc", "…!0xabc");
+	check_short("libc.so.6!fn_12340", "…!fn_12340");
 	check_short("not!an address", "not!an address");
 	check_short("lib!0x", "lib!0x");
 	check_short("f(int) [clone .isra.0]", "f [clone .isra.0]");

@@ -178,7 +178,7 @@ static void frames_without_a_name_are_said(void **state)
 	profile_add_sample(b.p, profile_intern_stack(b.p, NULL, 0), 0, b.source, (int64_t[]){ 10, 50 * MIB });
 	struct ask ask = { .which = TOP, .style = pipe_style };
 	static const char *const parts[] = {
-		"Note:     50.0% lie in frames without a name (binary!0x...); ",
+		"Note:     50.0% lie in frames without a name (binary!0x..., binary!fn_...); ",
 		"Note:     50.0 MiB (50.0%) have no frame and stand in no row: ", "  libone.so!0x1234\n", NULL
 	};
 	expect_parts(report(build_end(&b), BY_FUNCTION, NULL, &ask), parts);
