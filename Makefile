@@ -29,6 +29,10 @@ check-quick: deps-build+check
 bench: deps-build+bench all
 	@scripts/bench
 
+# Names for addresses, on big binaries that are built first: hours the first time.
+bench-symbol: deps-build+bench+symbol all
+	@scripts/bench-symbol
+
 # Each reader for FUZZ_SECONDS, or those named: make fuzz FUZZ=pprof
 FUZZ ?= $(patsubst fuzz/fuzz_%.c,%,$(wildcard fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
@@ -43,4 +47,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-check-gcc build-check-clang build-check-tools build-fuzz demo
 
-.PHONY: all demo check check-quick bench fuzz install clean
+.PHONY: all demo check check-quick bench bench-symbol fuzz install clean
