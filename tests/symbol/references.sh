@@ -98,7 +98,7 @@ if [ "$full" = full ]; then
 	variant cc-g++-shared cc g++ -g -O2 -fPIC -shared
 	variant cc-g++-sections cc g++ -g -O2 -ffunction-sections -Wl,--gc-sections
 	variant cc-g++-lto cc g++ -g -O2 -flto -no-pie
-	variant cc-clang-lines cc clang++-14 -gmlt -O2 -gdwarf-4
+	variant cc-clang-lines cc clang++-14 -O2 -gdwarf-4 -gmlt
 fi
 
 # Debug information in .dwo files, and what distributions make of it: types shared through dwz, in the file or in
