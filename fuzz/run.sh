@@ -13,6 +13,12 @@ http) modules="base http" ;;
 symbol_body) modules="base" ;;
 demangle) modules="base" extra="src/symbol/demangle.c -liberty" ;;
 sections) modules="base" extra="src/symbol/elf_file.c src/symbol/sections.c src/symbol/symtab.c src/symbol/eh_frame.c -lzstd -llzma" ;;
+dwarf)
+	modules="base"
+	extra="$(ls src/symbol/dwarf_*.c) src/symbol/answers.c src/symbol/demangle.c src/symbol/eh_frame.c src/symbol/elf_file.c src/symbol/resolve.c
+		src/symbol/sections.c src/symbol/symtab.c -lzstd -llzma -liberty"
+	set -- -max_len=65536 -malloc_limit_mb=512 -report_slow_units=1 "$@"
+	;;
 perf_map) modules="base" extra="src/symbol/perf_map.c" ;;
 answers) modules="base" extra="src/symbol/answers.c" ;;
 *) modules="base profile format" ;;
