@@ -1,7 +1,7 @@
 /*
- * damage BINARY CUTS FLIPS SEED: asks about a binary's whole code after cutting it at CUTS places, then after cutting
- * one of its sections short CUTS times, and FLIPS times after damaging a few random bytes, of the whole file or of one
- * section. Whatever comes out, it must come, soon, and without a crash: it is asked in this process, not in a worker.
+ * damage BINARY CUTS FLIPS SINGLES SEED: asks about a binary's whole code after cutting it at CUTS places, then after cutting
+ * one of its sections short CUTS times, FLIPS times after damaging a few random bytes, of the whole file or of one
+ * section, and SINGLES times after changing one byte of its debug information. Whatever comes out, it must come, soon, and without a crash.
  * Prints how many of them could be opened and how many frames there were, so that a test can see that it tested.
  */
 #include <elf.h>
@@ -15,12 +15,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "symbol/elf_file.h"
-#include "symbol/lookup.h"
 #include "symbol/resolve.h"
 
-#define SECONDS_MAX 20
-#define OFFSETS 2000
+#define SECONDS_MAX 20            /* also under sanitizers */
+#define ADDRESSES 2000
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -54,48 +52,39 @@ static void keep(const void *bytes, size_t n)
 		fclose(f);
 }
 
-/* 0, and how many frames there are; or the error. */
-static int resolve_here(int fd, const uint64_t *offsets, size_t n, size_t *ret_frames)
+/* false: it is no ELF file any more. */
+static bool resolve_it(struct elf_file *f, const uint64_t *addresses, size_t n, struct tally *t)
 {
-	struct elf_file f;
-	struct lookup l = { .n = 0 };
+	struct error err;
 	struct answers_builder b;
-	struct resolve_options o = { .depth = SYMBOL_FULL };
 	struct resolve_result result;
-	uint64_t addresses[OFFSETS];
+	struct resolve_options o = { .depth = SYMBOL_FULL, .threads = 1 };
 	answers_begin(&b);
-	int rc = elf_file_open_fd(&f, fd, "damaged", NULL);
-	for (size_t i = 0; i < n && rc == 0; i++)
-		if (!elf_file_address(&f, offsets[i], &addresses[i]))
-			addresses[i] = NO_ADDRESS;
-	if (rc == 0)
-		rc = lookup_begin(&l, &f, addresses, n, NULL);
-	if (rc == 0)
-		rc = resolve(&f, l.addresses, l.n, &o, &b, &result, NULL);
-	*ret_frames = b.n_frames;
+	int rc = resolve(f, addresses, n, &o, &b, &result, &err);
+	if (rc && rc != E_LIMIT && rc != E_NOMEM)
+		fail("resolve() may only fail for want of memory");
+	if (rc == 0 && b.n != n)
+		fail("not an answer for each address");
+	t->frames += b.n_frames;
 	answers_end(&b);
-	lookup_end(&l);
-	elf_file_finish(&f);
-	return rc;
+	return rc == 0;
 }
 
-static void ask(const void *bytes, size_t n, const uint64_t *offsets, size_t n_offsets, struct tally *t)
+static void ask(const void *bytes, size_t n, const uint64_t *addresses, size_t n_addresses, struct tally *t)
 {
-	size_t frames;
+	struct elf_file f;
 	int fd = memfd_create("damaged", MFD_CLOEXEC);
 	if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
 		fail("memfd");
 	double before = now();
 	alarm(10 * SECONDS_MAX);         /* for what would never end */
-	int rc = resolve_here(fd, offsets, n_offsets, &frames);
+	t->tries++;
+	if (elf_file_open_fd(&f, fd, "damaged", NULL) == 0)
+		t->answered += resolve_it(&f, addresses, n_addresses, t);
+	elf_file_finish(&f);
 	if (now() - before > SECONDS_MAX) {
 		keep(bytes, n);
 		fail("took too long (see ./damaged-binary)");
-	}
-	t->tries++;
-	if (rc == 0) {
-		t->answered++;
-		t->frames += frames;
 	}
 }
 
@@ -138,6 +127,31 @@ static void flip(char *bytes, size_t n, uint64_t *state)
 	}
 }
 
+/* One byte of one of the sections that readers of debug information read. */
+static void change(char *bytes, const struct elf_file *f, uint64_t *state)
+{
+	struct elf_section s;
+	for (int tries = 0; tries < 1000; tries++) {
+		if (!elf_section(&f->image, (uint32_t)(next_random(state) % f->image.n_sections), &s) || !strstr(s.name, "debug_") || !s.bytes)
+			continue;
+		bytes[s.offset + next_random(state) % s.bytes] ^= (char)(1 + next_random(state) % 255);
+		return;
+	}
+	fail("it has no debug information");
+}
+
+static size_t choose(const struct elf_file *f, uint64_t *ret)
+{
+	uint64_t bytes = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < f->n_segments; i++)
+		bytes += f->segments[i].executable ? f->segments[i].file_bytes : 0;
+	for (size_t i = 0; i < f->n_segments; i++)
+		for (uint64_t at = 0; f->segments[i].executable && at < f->segments[i].file_bytes && n < ADDRESSES; at += 1 + bytes / ADDRESSES)
+			ret[n++] = f->segments[i].address + at;
+	return n;
+}
+
 static uint64_t parse(const char *text)
 {
 	uint64_t value;
@@ -152,41 +166,39 @@ int main(int argc, char **argv)
 	struct buf whole;
 	struct error err;
 	struct elf_file f;
-	struct tally cuts = { 0 }, sections = { 0 }, flips = { 0 };
-	uint64_t offsets[OFFSETS];
-	size_t n = 0;
-	if (argc != 5)
+	struct tally cuts = { 0 }, sections = { 0 }, flips = { 0 }, singles = { 0 };
+	uint64_t addresses[ADDRESSES];
+	if (argc != 6)
 		return 2;
 	buf_init(&whole, 1 << 28);
-	if (stream_open(&s, argv[1], &err) || stream_read_all(&s, &whole, &err) ||
-	    elf_file_open(&f, argv[1], &err)) {
+	if (stream_open(&s, argv[1], &err) || stream_read_all(&s, &whole, &err) || elf_file_open(&f, argv[1], &err)) {
 		fprintf(stderr, "damage: %s\n", err.text);
 		return 1;
 	}
 	stream_close(&s);
-	for (size_t i = 0; i < f.n_segments; i++)
-		for (uint64_t at = 0; f.segments[i].executable && at < f.segments[i].file_bytes && n < OFFSETS; at += 7)
-			offsets[n++] = f.segments[i].offset + at;
-	elf_file_finish(&f);
-	uint64_t n_cuts = parse(argv[2]), n_flips = parse(argv[3]), state = parse(argv[4]);
-	for (uint64_t i = 0; i < n_cuts; i++)
-		ask(whole.data, whole.len * i / n_cuts, offsets, n, &cuts);
+	size_t n = choose(&f, addresses);
+	uint64_t n_cuts = parse(argv[2]), n_flips = parse(argv[3]), n_singles = parse(argv[4]), state = parse(argv[5]);
 	char *copy = malloc(whole.len);
 	if (!copy)
 		fail("memory");
-	for (uint64_t i = 0; i < n_cuts; i++) {
+	for (uint64_t i = 0; i < n_cuts; i++)
+		ask(whole.data, whole.len * i / n_cuts, addresses, n, &cuts);
+	for (uint64_t i = 0; i < n_cuts + n_flips + n_singles; i++) {
+		struct tally *t = i < n_cuts ? &sections : i < n_cuts + n_flips ? &flips : &singles;
 		memcpy(copy, whole.data, whole.len);
-		shorten(copy, whole.len, &state);
-		ask(copy, whole.len, offsets, n, &sections);
+		if (t == &sections)
+			shorten(copy, whole.len, &state);
+		else if (t == &flips)
+			flip(copy, whole.len, &state);
+		else
+			change(copy, &f, &state);
+		ask(copy, whole.len, addresses, n, t);
 	}
-	for (uint64_t i = 0; i < n_flips; i++) {
-		memcpy(copy, whole.data, whole.len);
-		flip(copy, whole.len, &state);
-		ask(copy, whole.len, offsets, n, &flips);
-	}
-	printf("cuts %zu answered %zu; sections %zu answered %zu frames %zu; flips %zu answered %zu frames %zu\n",
-	       cuts.tries, cuts.answered, sections.tries, sections.answered, sections.frames, flips.tries, flips.answered, flips.frames);
+	printf("addresses %zu; cuts %zu answered %zu; sections %zu answered %zu frames %zu; flips %zu answered %zu frames %zu; singles %zu answered %zu frames %zu\n",
+	       n, cuts.tries, cuts.answered, sections.tries, sections.answered, sections.frames, flips.tries, flips.answered, flips.frames,
+	       singles.tries, singles.answered, singles.frames);
 	free(copy);
+	elf_file_finish(&f);
 	buf_finish(&whole);
 	return 0;
 }
