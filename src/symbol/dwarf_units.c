@@ -46,7 +46,7 @@ static bool read_header(const struct dwarf_file *f, const uint8_t *p, struct uni
 		p += 8 + ret->offset_bytes;
 	}
 	ret->first_entry = (uint64_t)(p - section);
-	if (ret->version < 2 || ret->version > 5 || (ret->address_bytes != 4 && ret->address_bytes != 8) || ret->first_entry > ret->end)
+	if (ret->version < 2 || ret->version > 5 || (ret->address_bytes != 4 && ret->address_bytes != 8) || ret->first_entry >= ret->end)
 		ret->version = 0;
 	return true;
 }
