@@ -516,9 +516,10 @@ const struct command cmd_addr = {
 	.operands = "[BINARY] [ADDRESS…]",
 	.summary = "files and lines of addresses, in place of addr2line",
 	.description =
-	    "Says where in the source the addresses of a binary are. They are the file's own, hexadecimal or like\n"
-	    "main+0x10, from the command line or, when there are none, from standard input, a line each. Options and output are those\n"
-	    "of GNU addr2line, so that it can stand in wherever that is called: also by that name, as a link.\n",
+	    "Says where in the source the addresses of a binary are. They are the file's own, hexadecimal or\n"
+	    "like main+0x10, from the command line or, when there are none, from standard input, a line each.\n"
+	    "Options and output are those of GNU addr2line, so that it can stand in wherever that is called:\n"
+	    "also by that name, as a link.\n",
 	.example = "  heapgauge addr -Cfpi ./server 0x12340 0x4f210\n"
 	           "  ln -s $(command -v heapgauge) ~/bin/addr2line\n",
 	.groups = groups,
