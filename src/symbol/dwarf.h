@@ -254,16 +254,16 @@ struct node {
 	/* Filled by names_of_unit(): */
 	bool is_linkage;
 	uint32_t start_line;
-	const char *name, *scope, *call_path;
+	uint32_t name, scope, call_path;     /* texts */
 };
 
 /* What is known of one address. Each belongs to one unit, so to one thread, at a time. */
 struct place {
 	uint32_t node;               /* innermost, of that thread; NODE_NONE */
-	uint16_t thread;
+	uint16_t thread;                     /* whose node that is */
+	uint16_t line_thread;                /* whose text the path is */
 	bool has_line;
-	uint32_t line, column;
-	const char *path;
+	uint32_t line, column, path;
 };
 
 /* What an entry and its origins are called. */
@@ -271,6 +271,7 @@ struct entry_name {
 	const struct dwarf_file *file;
 	uint64_t offset;
 	const char *name;
+	uint32_t text;                           /* the name's */
 	const struct dwarf_file *scope_file;     /* the entry that stands in the function's scope */
 	uint64_t scope_offset;
 	uint32_t start_line;
@@ -295,6 +296,8 @@ struct dwarf_worker {
 	struct entry_name *names; size_t n_names, names_capacity;
 	struct index name_index;
 	struct concrete *concretes; size_t n_concretes, concretes_capacity;
+	struct dwarf_text *texts; size_t n_texts, texts_capacity;
+	struct index text_index;             /* of names, by where they stand */
 	struct arena_block *arena;
 	size_t arena_left;
 	struct budget budget;
@@ -388,15 +391,15 @@ struct line_table {
 
 struct line_file {
 	const char *name;
-	const char *path;            /* NULL: not put together yet */
 	uint64_t folder;
+	uint32_t path;               /* DWARF_NO_TEXT: not put together yet */
 };
 
 /* False when u has no lines, or they are damaged. line_table_finish() in any case. */
 bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table *t);
 void lines_run(struct dwarf_worker *w, struct line_table *t, const struct asked *asked, size_t n);
-/* The path of a file by its number; NULL when there is none. Kept by the worker. */
-const char *lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file);
+/* The path of a file by its number: a text, or DWARF_NO_TEXT. */
+uint32_t lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file);
 void line_table_finish(struct line_table *t);
 
 /* --- dwarf_names.c --- */
@@ -428,6 +431,10 @@ struct dwarf_join {
 
 /* 8-aligned memory that lives as long as the result; NULL: out of memory, which is remembered. */
 void *worker_memory(struct dwarf_worker *w, size_t bytes);
+/* A text of the worker's table. DWARF_NO_TEXT: out of memory, which is remembered. */
+uint32_t worker_text(struct dwarf_worker *w, const char *at, bool is_name);
+/* The same for a name that may be there already. */
+uint32_t worker_name(struct dwarf_worker *w, const char *at);
 /* Can code be there? What the linker threw away is left at addresses 0, 1, -1, -2. */
 bool join_has_code(const struct dwarf_join *j, uint64_t address);
 

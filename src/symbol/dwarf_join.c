@@ -16,10 +16,9 @@
 #define BUDGET_PER_ADDRESS 20000u
 #define ARENA_BLOCK ((size_t)64 << 10)
 #define THREAD_STACK ((size_t)2 << 20)
+#define THREADS_MAX 64
 #define UNIT_NONE UINT32_MAX
-#define INLINED_MAX 512
-#define FRAMES_BASE ((size_t)1 << 20)            /* frames of all: a million and a hundred an address */
-#define FRAMES_PER_ADDRESS 100
+#define TEXTS_MAX ((size_t)1 << 28)
 
 /* --- memory of the result --- */
 
@@ -47,6 +46,40 @@ void *worker_memory(struct dwarf_worker *w, size_t bytes)
 	w->arena->used += bytes;
 	w->arena_left -= bytes;
 	return taken;
+}
+
+uint32_t worker_text(struct dwarf_worker *w, const char *at, bool is_name)
+{
+	struct dwarf_text *slot = ARRAY_PUSH(w->texts, w->n_texts, w->texts_capacity, TEXTS_MAX);
+	if (!slot) {
+		w->no_memory = true;
+		return DWARF_NO_TEXT;
+	}
+	*slot = (struct dwarf_text){ at, is_name };
+	return (uint32_t)(w->n_texts - 1);
+}
+
+struct wanted_text {
+	const struct dwarf_worker *worker;
+	const char *at;
+};
+
+static bool same_text(const void *context, uint32_t item)
+{
+	const struct wanted_text *t = context;
+	return t->worker->texts[item].at == t->at;
+}
+
+uint32_t worker_name(struct dwarf_worker *w, const char *at)
+{
+	uint64_t hash = hash_u64((uintptr_t)at);
+	uint32_t text = index_find(&w->text_index, hash, same_text, &(struct wanted_text){ w, at });
+	if (text != INDEX_NONE)
+		return text;
+	text = worker_text(w, at, true);
+	if (text != DWARF_NO_TEXT && index_reserve(&w->text_index))
+		index_insert(&w->text_index, hash, text);
+	return text;
 }
 
 bool join_has_code(const struct dwarf_join *j, uint64_t address)
@@ -302,14 +335,14 @@ static void share_out(struct crew *c, const uint32_t *owner, bool first_round)
 
 static void run_tasks(struct crew *c)
 {
-	pthread_t threads[64];
-	struct hand hands[64];
+	pthread_t threads[THREADS_MAX];
+	struct hand hands[THREADS_MAX];
 	size_t n = c->n_workers < c->n_tasks ? c->n_workers : c->n_tasks, started = 1;
 	pthread_attr_t attributes;
 	atomic_store_explicit(&c->next, 0, memory_order_relaxed);
 	if (n > 1 && pthread_attr_init(&attributes) == 0) {
 		pthread_attr_setstacksize(&attributes, THREAD_STACK);
-		for (; started < n && started < 64; started++) {
+		for (; started < n; started++) {
 			hands[started] = (struct hand){ c, &c->workers[started] };
 			if (pthread_create(&threads[started], &attributes, work, &hands[started]))
 				break;
@@ -355,78 +388,49 @@ static void walk_unknown(struct crew *c)
 	}
 }
 
-/* --- frames --- */
+/* --- the result --- */
 
-static const struct node *node_of(const struct crew *c, const struct place *p, uint32_t node)
-{
-	return node == NODE_NONE ? NULL : &c->workers[p->thread].nodes[node];
-}
-
-static size_t chain_length(const struct crew *c, const struct place *p)
-{
-	size_t n = 0;
-	for (const struct node *node = node_of(c, p, p->node); node && n < INLINED_MAX; node = node_of(c, p, node->parent))
-		n++;
-	return n;
-}
-
-static void give_frames(const struct crew *c, const struct place *p, struct dwarf_frame *frames, size_t n)
-{
-	const struct node *node = node_of(c, p, p->node);
-	const char *file = p->has_line ? p->path : NULL;
-	uint32_t line = p->has_line ? p->line : 0, column = p->has_line ? p->column : 0;
-	for (size_t k = 0; k < n; k++) {
-		frames[k] = (struct dwarf_frame){ .file = file, .line = line, .column = column };
-		if (!node)
-			return;
-		frames[k].name = node->name;
-		frames[k].scope = node->scope;
-		frames[k].start_line = node->start_line;
-		frames[k].entry = node->code;
-		frames[k].is_linkage = node->is_linkage;
-		file = node->call_path;
-		line = node->call_line;
-		column = node->call_column;
-		node = node_of(c, p, node->parent);
-	}
-}
-
-static int make_frames(struct crew *c, struct dwarf_result *ret, struct error *err)
-{
-	const struct dwarf_join *j = c->join;
-	size_t n = 0, most = FRAMES_BASE + FRAMES_PER_ADDRESS * j->n;
-	ret->answers = calloc(j->n + 1, sizeof(*ret->answers));
-	if (!ret->answers)
-		return error_nomem(err, "frames");
-	for (size_t i = 0; i < j->n; i++) {
-		struct dwarf_answer *a = &ret->answers[i];
-		size_t length = chain_length(c, &j->places[i]);
-		if (n + length > most) {
-			ret->damaged = true;         /* no program inlines like that */
-			length = 0;
-		}
-		a->has_function = length > 0;
-		if (length == 0 && j->places[i].has_line)
-			length = 1;
-		a->first = (uint32_t)n;
-		a->n = (uint32_t)length;
-		n += length;
-	}
-	ret->frames = calloc(n + 1, sizeof(*ret->frames));
-	if (!ret->frames)
-		return error_nomem(err, "frames");
-	ret->n_frames = n;
-	for (size_t i = 0; i < j->n; i++)
-		give_frames(c, &j->places[i], ret->frames + ret->answers[i].first, ret->answers[i].n);
-	return 0;
-}
-
-/* --- all of it --- */
-
+/* What the workers made and the result still needs. */
 struct storage {
 	struct arena_block *arena;
 	struct split_files *split;
+	struct place *places;
+	struct node **nodes;                 /* of each thread */
+	size_t n_threads;
 };
+
+static const struct node *node_of(const struct storage *s, const struct place *p, uint32_t node)
+{
+	return node == NODE_NONE ? NULL : &s->nodes[p->thread][node];
+}
+
+size_t dwarf_frames(const struct dwarf_result *r, size_t i, struct dwarf_frame *ret)
+{
+	const struct storage *s = r->storage;
+	const struct place *p = &s->places[i];
+	struct dwarf_frame at = { .file_table = p->line_thread, .name = DWARF_NO_TEXT, .scope = DWARF_NO_TEXT, .file = DWARF_NO_TEXT };
+	size_t n = 0;
+	if (p->has_line) {
+		at.file = p->path;
+		at.line = p->line;
+		at.column = p->column;
+	}
+	for (const struct node *node = node_of(s, p, p->node); node && n < DWARF_FRAMES_MAX; node = node_of(s, p, node->parent)) {
+		ret[n++] = (struct dwarf_frame){
+			.table = p->thread, .file_table = at.file_table, .is_linkage = node->is_linkage, .name = node->name, .scope = node->scope,
+			.file = at.file, .line = at.line, .column = at.column, .start_line = node->start_line,
+			.entry = node->is_linkage ? 0 : node->code,
+		};
+		at.file_table = p->thread;
+		at.file = node->call_path;
+		at.line = node->call_line;
+		at.column = node->call_column;
+	}
+	if (n || !p->has_line)
+		return n;
+	ret[0] = at;
+	return 1;
+}
 
 void dwarf_result_finish(struct dwarf_result *r)
 {
@@ -438,12 +442,42 @@ void dwarf_result_finish(struct dwarf_result *r)
 		free(s->arena);
 		s->arena = next;
 	}
-	if (s)
+	for (size_t i = 0; s && i < s->n_threads; i++)
+		free(s->nodes[i]);
+	if (s) {
 		split_files_free(s->split);
+		free(s->places);
+		free(s->nodes);
+	}
 	free(s);
-	free(r->answers);
-	free(r->frames);
+	for (size_t i = 0; i < r->n_texts; i++)
+		free(r->texts[i].items);
+	free(r->texts);
+	free(r->entries);
 	*r = (struct dwarf_result){ 0 };
+}
+
+static int collect_entries(const struct crew *c, struct dwarf_result *ret, struct error *err)
+{
+	size_t n = 0;
+	for (int pass = 0; pass < 2; pass++) {
+		n = 0;
+		for (size_t i = 0; i < c->n_workers; i++)
+			for (size_t k = 0; k < c->workers[i].n_nodes; k++) {
+				const struct node *node = &c->workers[i].nodes[k];
+				if (!node->used || node->is_linkage || !node->code || node->name == DWARF_NO_TEXT)
+					continue;
+				if (ret->entries)
+					ret->entries[n] = node->code;
+				n++;
+			}
+		if (pass == 0)
+			ret->entries = malloc((n + 1) * sizeof(*ret->entries));
+		if (!ret->entries)
+			return error_nomem(err, "function names");
+	}
+	ret->n_entries = n;
+	return 0;
 }
 
 /* What a worker made stays with the result; the rest goes. */
@@ -454,27 +488,33 @@ static void finish_worker(struct dwarf_worker *w, struct storage *s, struct dwar
 		end = &(*end)->next;
 	*end = s->arena;
 	s->arena = w->arena;
+	s->nodes[w->number] = w->nodes;
+	ret->texts[w->number] = (struct dwarf_texts){ w->texts, w->n_texts };
 	ret->damaged |= w->damaged || w->budget.exceeded;
 	for (size_t i = 0; i < w->n_others; i++)
 		abbrevs_finish(&w->others[i]);
 	abbrevs_finish(&w->abbrevs);
 	free(w->others);
-	free(w->nodes);
 	free(w->names);
 	free(w->concretes);
 	index_finish(&w->other_index);
 	index_finish(&w->name_index);
+	index_finish(&w->text_index);
 }
 
-static int begin_crew(struct crew *c, const struct dwarf_input *in, struct error *err)
+static int begin_crew(struct crew *c, const struct dwarf_input *in, struct dwarf_result *ret, struct error *err)
 {
 	struct dwarf_join *j = c->join;
-	c->n_workers = in->threads == 0 ? 1 : in->threads > 64 ? 64 : in->threads;
-	c->workers = calloc(c->n_workers, sizeof(*c->workers));
+	struct storage *s = ret->storage;
+	size_t n = in->threads == 0 ? 1 : in->threads > THREADS_MAX ? THREADS_MAX : in->threads;
+	s->nodes = calloc(n, sizeof(*s->nodes));
+	ret->texts = calloc(n, sizeof(*ret->texts));
+	c->workers = calloc(n, sizeof(*c->workers));
 	c->tasks = calloc(j->main.n_units + 2, sizeof(*c->tasks));
-	if (!c->workers || !c->tasks)
+	if (!s->nodes || !ret->texts || !c->workers || !c->tasks)
 		return error_nomem(err, "debug information");
-	for (size_t i = 0; i < c->n_workers; i++) {
+	c->n_workers = s->n_threads = ret->n_texts = n;
+	for (size_t i = 0; i < n; i++) {
 		c->workers[i].join = j;
 		c->workers[i].number = (uint16_t)i;
 		c->workers[i].budget.left = BUDGET_BASE + BUDGET_PER_ADDRESS * (uint64_t)j->n + 8 * (j->main.info.n + j->main.line.n + j->main.abbrev.n);
@@ -484,9 +524,9 @@ static int begin_crew(struct crew *c, const struct dwarf_input *in, struct error
 
 static int run_rounds(struct crew *c, struct claims *claims, struct dwarf_result *ret, struct error *err)
 {
+	claims->budget.left = c->workers[0].budget.left;
 	claim_all(claims);
-	if (claims->n_more)
-		qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
+	qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		share_out(c, claims->owner, round == 0);
 		run_tasks(c);
@@ -498,7 +538,7 @@ static int run_rounds(struct crew *c, struct claims *claims, struct dwarf_result
 	for (size_t i = 0; i < c->n_workers; i++)
 		if (c->workers[i].no_memory)
 			return error_nomem(err, "debug information");
-	return make_frames(c, ret, err);
+	return collect_entries(c, ret, err);
 }
 
 static int open_files(struct dwarf_join *j, struct error *err)
@@ -511,45 +551,47 @@ static int open_files(struct dwarf_join *j, struct error *err)
 	return rc;
 }
 
+/* The storage is the result's from the beginning, so that one call frees all that was had when something is missing. */
+static int begin(struct dwarf_join *j, struct claims *claims, struct dwarf_result *ret, struct error *err)
+{
+	struct storage *s = calloc(1, sizeof(*s));
+	*ret = (struct dwarf_result){ .storage = s };
+	j->asked = calloc(j->n + 1, sizeof(*j->asked));
+	claims->owner = malloc((j->n + 1) * sizeof(*claims->owner));
+	if (s) {
+		s->places = j->places = calloc(j->n + 1, sizeof(*j->places));
+		s->split = j->split = split_files_new();
+	}
+	if (!s || !j->asked || !claims->owner || !j->places || !j->split)
+		return error_nomem(err, "debug information");
+	for (size_t i = 0; i < j->n; i++) {
+		j->places[i].node = NODE_NONE;
+		j->places[i].path = DWARF_NO_TEXT;
+		claims->owner[i] = UNIT_NONE;
+	}
+	return 0;
+}
+
 int dwarf_join(const struct dwarf_input *in, const uint64_t *addresses, size_t n, struct dwarf_result *ret, struct error *err)
 {
 	struct dwarf_join j = { .in = in, .addresses = addresses, .n = n };
 	struct crew crew = { .join = &j };
 	struct claims claims = { .join = &j };
-	struct storage *storage = calloc(1, sizeof(*storage));
-	*ret = (struct dwarf_result){ .storage = storage };
-	j.places = calloc(n + 1, sizeof(*j.places));
-	j.asked = calloc(n + 1, sizeof(*j.asked));
-	claims.owner = malloc((n + 1) * sizeof(*claims.owner));
-	j.split = split_files_new();
-	int rc = 0;
-	if (!storage || !j.places || !j.asked || !claims.owner || !j.split)
-		rc = error_nomem(err, "debug information");
-	if (storage)
-		storage->split = j.split;
-	else
-		split_files_free(j.split);
+	int rc = begin(&j, &claims, ret, err);
 	if (rc == 0)
 		rc = open_files(&j, err);
 	if (rc == 0)
-		rc = begin_crew(&crew, in, err);
-	if (rc == 0) {
-		for (size_t i = 0; i < n; i++) {
-			j.places[i].node = NODE_NONE;
-			claims.owner[i] = UNIT_NONE;
-		}
-		claims.budget.left = crew.workers[0].budget.left;
+		rc = begin_crew(&crew, in, ret, err);
+	if (rc == 0)
 		rc = run_rounds(&crew, &claims, ret, err);
-	}
-	for (size_t i = 0; crew.workers && i < crew.n_workers; i++)
-		finish_worker(&crew.workers[i], storage, ret);
+	for (size_t i = 0; i < crew.n_workers; i++)
+		finish_worker(&crew.workers[i], ret->storage, ret);
 	dwarf_file_close(&j.main);
 	dwarf_file_close(&j.alt);
 	free(crew.workers);
 	free(crew.tasks);
 	free(claims.owner);
 	free(claims.more);
-	free(j.places);
 	free(j.asked);
 	if (rc)
 		dwarf_result_finish(ret);

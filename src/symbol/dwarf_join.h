@@ -26,28 +26,42 @@ struct dwarf_input {
 	size_t threads;
 };
 
-/* Names point into the sections, or into memory of the result. */
-struct dwarf_frame {
-	const char *name;            /* linkage name, or plain; NULL: unknown */
-	const char *scope;           /* what stands before a plain name ("ns::Class"); NULL: nothing or not known */
-	const char *file;            /* a path; NULL: not known */
-	uint32_t line, column, start_line;
-	uint64_t entry;              /* where the function's code begins out of line; 0 when not known */
-	bool is_linkage;
+/* A name or a path, in the sections or in memory of the result. Each thread has made a table of those that it met. */
+struct dwarf_text {
+	const char *at;
+	bool is_name;
 };
 
-struct dwarf_answer {
-	uint32_t first, n;           /* frames, innermost first; n 0: nothing */
-	bool has_function;           /* false: the one frame has only a line */
+struct dwarf_texts {
+	struct dwarf_text *items;
+	size_t n;
 };
+
+#define DWARF_NO_TEXT UINT32_MAX
+
+struct dwarf_frame {
+	uint16_t table, file_table;  /* whose texts: name and scope, file */
+	bool is_linkage;
+	uint32_t name;               /* linkage name, or plain; or DWARF_NO_TEXT, like the others */
+	uint32_t scope;              /* what stands before a plain name ("ns::Class"), when it is known */
+	uint32_t file;               /* a path */
+	uint32_t line, column, start_line;
+	uint64_t entry;              /* where the code of a function with a plain name begins out of line; 0 when not known */
+};
+
+#define DWARF_FRAMES_MAX 512
 
 struct dwarf_result {
-	struct dwarf_answer *answers;        /* one per address */
-	struct dwarf_frame *frames;
-	size_t n_frames;
+	struct dwarf_texts *texts;   /* n_texts tables */
+	size_t n_texts;
+	uint64_t *entries;           /* those of all frames whose name is a plain one, in no order */
+	size_t n_entries;
 	bool damaged;
 	void *storage;
 };
+
+/* Frames of address i, innermost first, into room for DWARF_FRAMES_MAX; their number. One without any text: only a line. */
+size_t dwarf_frames(const struct dwarf_result *r, size_t i, struct dwarf_frame *ret);
 
 /* Only running out of memory is an error; damage leaves answers empty. */
 int dwarf_join(const struct dwarf_input *in, const uint64_t *addresses, size_t n, struct dwarf_result *ret, struct error *err);

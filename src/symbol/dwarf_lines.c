@@ -28,7 +28,7 @@ static bool add_file(struct line_table *t, const char *name, uint64_t folder)
 {
 	struct line_file *slot = ARRAY_PUSH(t->files, t->n_files, t->files_capacity, FILES_MAX);
 	if (slot)
-		*slot = (struct line_file){ .name = name, .folder = folder };
+		*slot = (struct line_file){ .name = name, .folder = folder, .path = DWARF_NO_TEXT };
 	return slot != NULL;
 }
 
@@ -188,41 +188,44 @@ void line_table_finish(struct line_table *t)
 
 /* --- paths --- */
 
-const char *lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file)
+/* Relative folders lie in the unit's own, when that is absolute (it isn't where the build mapped its folders away). */
+static const char *join_path(struct dwarf_worker *w, const struct line_table *t, const struct line_file *f)
 {
-	if (file >= t->n_files || !t->files[file].name)
-		return NULL;
-	struct line_file *f = &t->files[file];
-	if (f->path)
-		return f->path;
 	const char *parts[3] = { NULL, NULL, f->name };
-	if (*f->name != '/') {
-		parts[1] = f->folder < t->n_folders ? t->folders[f->folder] : NULL;
-		/* Relative folders lie in the unit's own, when that is absolute (it isn't where the build mapped its folders away). */
-		const char *own = t->unit->folder;
-		if (own && *own == '/' && (!parts[1] || *parts[1] != '/') && parts[1] != own)
-			parts[0] = own;
-	}
-	char text[2 * NAME_BYTES_MAX];
-	size_t n = 0;
-	for (int i = 0; i < 3; i++) {
+	size_t bytes = 0, n = 0;
+	if (*f->name == '/')
+		return f->name;
+	parts[1] = f->folder < t->n_folders ? t->folders[f->folder] : NULL;
+	const char *own = t->unit->folder;
+	if (own && *own == '/' && (!parts[1] || *parts[1] != '/') && parts[1] != own)
+		parts[0] = own;
+	for (int i = 0; i < 3; i++)
+		bytes += parts[i] ? strnlen(parts[i], NAME_BYTES_MAX) + 1 : 0;
+	char *text = bytes < NAME_BYTES_MAX ? worker_memory(w, bytes + 1) : NULL;
+	for (int i = 0; i < 3 && text; i++) {
 		size_t length = parts[i] ? strlen(parts[i]) : 0;
 		if (!length)
 			continue;
-		if (n + length + 1 >= sizeof text)
-			return NULL;
 		if (n && text[n - 1] != '/')
 			text[n++] = '/';
 		memcpy(text + n, parts[i], length);
 		n += length;
 	}
-	char *kept = n ? worker_memory(w, n + 1) : NULL;
-	if (!kept)
-		return NULL;
-	memcpy(kept, text, n);
-	kept[n] = '\0';
-	f->path = kept;
-	return kept;
+	if (text)
+		text[n] = '\0';
+	return text;
+}
+
+uint32_t lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file)
+{
+	if (file >= t->n_files || !t->files[file].name || !*t->files[file].name)
+		return DWARF_NO_TEXT;
+	struct line_file *f = &t->files[file];
+	if (f->path == DWARF_NO_TEXT) {
+		const char *path = join_path(w, t, f);
+		f->path = path ? worker_text(w, path, false) : DWARF_NO_TEXT;
+	}
+	return f->path;
 }
 
 /* --- the program --- */
@@ -258,6 +261,7 @@ static uint64_t give(struct run *r, uint64_t address, uint32_t file, uint32_t li
 		if (place->has_line)
 			continue;
 		place->has_line = true;
+		place->line_thread = r->w->number;
 		place->line = line;
 		place->column = column;
 		place->path = lines_path(r->w, r->table, file);

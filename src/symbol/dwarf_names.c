@@ -102,6 +102,7 @@ static void read_name(struct dwarf_worker *w, struct entry_place at, struct entr
 	/* In C the linker's name is an alias ("__GI_strtod"), and the plain one reads better. */
 	ret->is_linkage = f.linkage && (name_is_mangled(f.linkage) || !f.name);
 	ret->name = ret->is_linkage ? f.linkage : f.name;
+	ret->text = ret->name ? worker_name(w, ret->name) : DWARF_NO_TEXT;
 	ret->start_line = f.line > INT32_MAX ? 0 : (uint32_t)f.line;
 }
 
@@ -188,7 +189,7 @@ static void give_scope(void *context, size_t entry, const uint64_t *path, size_t
 	while (s->wanted[s->at].place.offset < s->entries[entry])
 		s->at++;
 	size_t first = s->at;
-	const char *function = s->w->nodes[s->wanted[first].node].name;
+	const char *function = s->w->texts[s->w->nodes[s->wanted[first].node].name].at;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = scope_name(s->w, s->file, path[i], function);
 		if (name && text.len)
@@ -197,10 +198,13 @@ static void give_scope(void *context, size_t entry, const uint64_t *path, size_t
 			buf_adds(&text, name);
 	}
 	char *kept = text.failed || !text.len ? NULL : worker_memory(s->w, text.len + 1);
-	if (kept)
+	uint32_t scope = DWARF_NO_TEXT;
+	if (kept) {
 		memcpy(kept, text.data, text.len + 1);
+		scope = worker_text(s->w, kept, false);
+	}
 	for (size_t i = first; i < s->n && s->wanted[i].place.offset == s->entries[entry]; i++)
-		s->w->nodes[s->wanted[i].node].scope = kept;
+		s->w->nodes[s->wanted[i].node].scope = scope;
 	buf_finish(&text);
 }
 
@@ -273,11 +277,11 @@ static void name_node(struct dwarf_worker *w, struct node *n, struct line_table 
 	if (n->parent != NODE_NONE && n->origin_form && form_reference(n->origin_form, n->origin, n->unit, &origin.file, &origin.offset))
 		at = origin;
 	struct entry_name name = name_of(w, at.file, at.offset);
-	n->name = name.name;
+	n->name = name.text;
 	n->is_linkage = name.is_linkage;
 	n->start_line = name.start_line;
 	if (n->parent != NODE_NONE)
-		n->call_path = t ? lines_path(w, t, n->call_file) : NULL;
+		n->call_path = t ? lines_path(w, t, n->call_file) : DWARF_NO_TEXT;
 	*ret_scope = (struct entry_place){ name.scope_file, name.scope_offset };
 }
 
@@ -293,7 +297,7 @@ void names_of_nodes(struct dwarf_worker *w, size_t first, struct line_table *t)
 		if (!n->used)
 			continue;
 		name_node(w, n, t, &scope);
-		if (!n->name || n->is_linkage || !language_has_scopes(n->unit->language))
+		if (n->name == DWARF_NO_TEXT || n->is_linkage || !language_has_scopes(n->unit->language))
 			continue;
 		if (n->parent != NODE_NONE)
 			n->code = find_concrete(w, n);

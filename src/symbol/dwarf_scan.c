@@ -130,6 +130,7 @@ static uint32_t add_node(struct scan *s, const struct entry_values *v, uint64_t 
 	}
 	*node = (struct node){
 		.unit = s->u, .entry = entry, .parent = parent, .asked = asked,
+		.name = DWARF_NO_TEXT, .scope = DWARF_NO_TEXT, .call_path = DWARF_NO_TEXT,
 		.origin = value_of(s, v, WANT_ORIGIN),
 		.origin_form = v->present & 1u << WANT_ORIGIN ? v->of[WANT_ORIGIN].form : 0,
 		.call_file = small(value_of(s, v, WANT_CALL_FILE)),

@@ -25,6 +25,8 @@
 #define THREAD_STACK ((size_t)16 << 20)          /* the demangler recurses */
 #define DECOMPRESSED_LIMIT ((uint64_t)4 << 30)
 #define NAMES_MAX ((size_t)1 << 28)
+#define FRAMES_BASE ((size_t)1 << 20)            /* of all addresses: a million and a hundred each */
+#define FRAMES_PER_ADDRESS 100
 #define NAME_BYTES_MAX ((size_t)64 << 10)        /* longer ones are damage */
 #define NAMES_A_THREAD 256                       /* fewer are not worth one */
 
@@ -56,13 +58,15 @@ struct job {
 	struct debug_sections sections, alt_sections;
 	bool has_sections, has_alt_sections;
 	struct dwarf_result dwarf;
-	uint64_t *entries;       size_t n_entries;       /* where functions begin whose full name symbols may have */
-	struct symtab_hit *entry_symbols;
+	size_t n_entries;                    /* of dwarf: sorted, without repeats */
+	struct symtab_hit *entry_symbols;    /* per entry: symbols may have the full names of what begins there */
+	uint32_t **texts_of;                 /* per table of dwarf's: which of texts each is */
+	uint32_t *symbol_texts;              /* per address: of its symbol's name */
 	struct text *texts;      size_t n_texts, texts_capacity;
 	struct index text_index;
 	struct buf plains[THREADS_MAX];
 	struct answers_builder *out;
-	struct answer_frame *room; size_t room_capacity;
+	bool overflowed;                     /* some address had too many frames */
 	struct error *err;
 };
 
@@ -160,31 +164,27 @@ static int compare_entries(const void *a, const void *b)
 /* GCC leaves the linker's name out for what isn't exported: the symbol where the function begins has it. */
 static int join_entries(struct job *j)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < j->dwarf.n_frames; i++)
-		n += j->dwarf.frames[i].entry && !j->dwarf.frames[i].is_linkage;
+	uint64_t *entries = j->dwarf.entries;
+	size_t n = j->dwarf.n_entries;
 	if (n == 0)
 		return 0;
-	j->entries = malloc(n * sizeof(*j->entries));
-	j->entry_symbols = calloc(n, sizeof(*j->entry_symbols));
-	if (!j->entries || !j->entry_symbols)
-		return error_nomem(j->err, "function names");
-	n = 0;
-	for (size_t i = 0; i < j->dwarf.n_frames; i++)
-		if (j->dwarf.frames[i].entry && !j->dwarf.frames[i].is_linkage)
-			j->entries[n++] = j->dwarf.frames[i].entry;
-	qsort(j->entries, n, sizeof(*j->entries), compare_entries);
+	qsort(entries, n, sizeof(*entries), compare_entries);
 	for (size_t i = 0; i < n; i++)
-		if (j->n_entries == 0 || j->entries[j->n_entries - 1] != j->entries[i])
-			j->entries[j->n_entries++] = j->entries[i];
-	return join_symbols(j, j->entries, j->n_entries, j->entry_symbols);
+		if (j->n_entries == 0 || entries[j->n_entries - 1] != entries[i])
+			entries[j->n_entries++] = entries[i];
+	j->entry_symbols = calloc(j->n_entries, sizeof(*j->entry_symbols));
+	if (!j->entry_symbols)
+		return error_nomem(j->err, "function names");
+	return join_symbols(j, entries, j->n_entries, j->entry_symbols);
 }
 
 /* The mangled symbol at exactly that address, or NULL. */
 static const struct symtab_hit *entry_symbol(const struct job *j, uint64_t entry)
 {
-	const uint64_t *found = entry && j->n_entries ? bsearch(&entry, j->entries, j->n_entries, sizeof(entry), compare_entries) : NULL;
-	const struct symtab_hit *hit = found ? &j->entry_symbols[found - j->entries] : NULL;
+	const uint64_t *entries = j->dwarf.entries, *found = NULL;
+	if (entry && j->n_entries)
+		found = bsearch(&entry, entries, j->n_entries, sizeof(entry), compare_entries);
+	const struct symtab_hit *hit = found ? &j->entry_symbols[found - entries] : NULL;
 	return hit && hit->name && hit->start == entry && is_mangled(hit->name) ? hit : NULL;
 }
 
@@ -196,7 +196,7 @@ static int find_starts(struct job *j)
 	bool any = false;
 	for (size_t i = 0; i < j->n; i++) {
 		j->starts[i] = EH_FRAME_NONE;
-		any |= !j->symbols[i].name && !(j->dwarf.answers && j->dwarf.answers[i].n);
+		any |= !j->symbols[i].name;
 	}
 	if (any)
 		eh_frame_starts(&j->binary->image, j->addresses, j->n, j->starts);
@@ -237,32 +237,49 @@ static struct text *text_at(struct job *j, const char *at, size_t length)
 	return t;
 }
 
-static bool add_name(struct job *j, const char *at, size_t length)
+static uint32_t add_name(struct job *j, const char *at, size_t length)
 {
 	struct text *t = text_at(j, at, length);
-	if (t)
-		t->demangled = true;
-	return t != NULL;
+	if (!t)
+		return UINT32_MAX;
+	t->demangled = true;
+	return (uint32_t)(t - j->texts);
+}
+
+/* Of every thread's table, so that a name that several met is demangled once. */
+static bool collect_debug(struct job *j)
+{
+	j->texts_of = calloc(j->dwarf.n_texts + 1, sizeof(*j->texts_of));
+	for (size_t t = 0; t < j->dwarf.n_texts && j->texts_of; t++) {
+		const struct dwarf_texts *table = &j->dwarf.texts[t];
+		j->texts_of[t] = malloc((table->n + 1) * sizeof(**j->texts_of));
+		for (size_t i = 0; i < table->n; i++) {
+			struct text *text = j->texts_of[t] ? text_at(j, table->items[i].at, SIZE_MAX) : NULL;
+			if (!text)
+				return false;
+			text->demangled |= table->items[i].is_name;
+			j->texts_of[t][i] = (uint32_t)(text - j->texts);
+		}
+	}
+	return j->texts_of != NULL;
 }
 
 static int collect(struct job *j)
 {
-	bool ok = true;
-	for (size_t i = 0; i < j->dwarf.n_frames && ok; i++) {
-		const struct dwarf_frame *f = &j->dwarf.frames[i];
-		if (f->name && (f->is_linkage || !f->scope))
-			ok = add_name(j, f->name, SIZE_MAX);
-		if (f->file)
-			ok = ok && text_at(j, f->file, SIZE_MAX);
-	}
+	bool ok = collect_debug(j);
+	j->symbol_texts = malloc((j->n + 1) * sizeof(*j->symbol_texts));
+	ok = ok && j->symbol_texts;
 	for (size_t i = 0; i < j->n_entries && ok; i++)
 		if (j->entry_symbols[i].name)
-			ok = add_name(j, j->entry_symbols[i].name, j->entry_symbols[i].length);
+			ok = add_name(j, j->entry_symbols[i].name, j->entry_symbols[i].length) != UINT32_MAX;
+	/* The same symbol has many addresses, one after the other. */
 	for (size_t i = 0; i < j->n && ok; i++) {
-		const struct dwarf_answer *a = j->dwarf.answers ? &j->dwarf.answers[i] : NULL;
-		bool named = a && a->n && j->dwarf.frames[a->first + a->n - 1].name;
-		if (!named && j->symbols[i].name)
-			ok = add_name(j, j->symbols[i].name, j->symbols[i].length);
+		const struct symtab_hit *hit = &j->symbols[i];
+		if (i && hit->name == hit[-1].name)
+			j->symbol_texts[i] = j->symbol_texts[i - 1];
+		else if (hit->name)
+			j->symbol_texts[i] = add_name(j, hit->name, hit->length);
+		ok = !hit->name || j->symbol_texts[i] != UINT32_MAX;
 	}
 	return ok ? 0 : error_nomem(j->err, "function names");
 }
@@ -362,12 +379,12 @@ static void name_by_text(struct answer_frame *f, const struct text *t)
  * The name of the symbol where the function begins. Identical functions share their code and the symbol may be the other one's, so
  * debug information's plain name must be part of it.
  */
-static bool name_by_entry(struct job *j, const struct dwarf_frame *d, struct answer_frame *f)
+static bool name_by_entry(struct job *j, const struct dwarf_frame *d, const char *name, struct answer_frame *f)
 {
 	const struct symtab_hit *hit = entry_symbol(j, d->entry);
 	const struct text *t = hit ? text_at(j, hit->name, hit->length) : NULL;
-	size_t length = strncmp(d->name, "operator", 8) ? strcspn(d->name, "<") : strlen("operator");
-	if (!t || t->plain_id == t->id || !memmem(j->plains[t->thread].data + t->plain, t->plain_length, d->name, length))
+	size_t length = strncmp(name, "operator", 8) ? strcspn(name, "<") : strlen("operator");
+	if (!t || t->plain_id == t->id || !memmem(j->plains[t->thread].data + t->plain, t->plain_length, name, length))
 		return false;
 	/* The symbol may be of a part or a copy ("f.isra.0"), which the function itself is not. */
 	name_by_text(f, t);
@@ -375,25 +392,31 @@ static bool name_by_entry(struct job *j, const struct dwarf_frame *d, struct ans
 	return stem >= t->bytes || keep(j, t->at, stem, &f->system_name) == 0;
 }
 
-static int name_by_scope(struct job *j, const struct dwarf_frame *d, struct answer_frame *f)
+static int name_by_scope(struct job *j, const struct text *scope, const struct text *name, struct answer_frame *f)
 {
 	struct buf b;
 	buf_init(&b, BUF_MAX_DEFAULT);
-	buf_adds(&b, d->scope);
+	buf_add(&b, scope->at, scope->bytes);
 	buf_adds(&b, "::");
-	buf_adds(&b, d->name);
+	buf_add(&b, name->at, name->bytes);
 	int rc = b.failed ? error_nomem(j->err, "function names") : keep(j, b.data, b.len, &f->function);
 	buf_finish(&b);
 	return rc;
 }
 
+static const struct text *debug_text(const struct job *j, size_t table, uint32_t text)
+{
+	return text == DWARF_NO_TEXT ? NULL : &j->texts[j->texts_of[table][text]];
+}
+
 static int give_name(struct job *j, const struct dwarf_frame *d, struct answer_frame *f)
 {
-	if (!d->name || (!d->is_linkage && name_by_entry(j, d, f)))
+	const struct text *name = debug_text(j, d->table, d->name), *scope = debug_text(j, d->table, d->scope);
+	if (!name || (d->entry && name_by_entry(j, d, name->at, f)))
 		return 0;
-	if (!d->is_linkage && d->scope)
-		return name_by_scope(j, d, f);
-	name_by_text(f, text_at(j, d->name, SIZE_MAX));
+	if (!d->is_linkage && scope)
+		return name_by_scope(j, scope, name, f);
+	name_by_text(f, name);
 	return 0;
 }
 
@@ -403,37 +426,37 @@ static enum answer_quality quality_of(const struct symtab_hit *hit)
 }
 
 /* What debug information has; the symbol names a function that it has no name for. */
-static int add_debug(struct job *j, size_t i, const struct dwarf_answer *a)
+static int add_debug(struct job *j, size_t i, const struct dwarf_frame *frames, size_t n)
 {
-	const struct symtab_hit *hit = &j->symbols[i];
-	if (!memory_grow((void **)&j->room, &j->room_capacity, a->n, sizeof(*j->room), NAMES_MAX))
-		return error_nomem(j->err, "frames");
-	for (size_t k = 0; k < a->n; k++) {
-		const struct dwarf_frame *d = &j->dwarf.frames[a->first + k];
-		struct answer_frame *f = &j->room[k];
-		*f = (struct answer_frame){ .line = d->line, .column = d->column, .start_line = d->start_line };
-		if (d->file)
-			f->file = text_at(j, d->file, SIZE_MAX)->id;
-		int rc = give_name(j, d, f);
+	struct answer_frame out[DWARF_FRAMES_MAX];
+	for (size_t k = 0; k < n; k++) {
+		const struct dwarf_frame *d = &frames[k];
+		const struct text *file = debug_text(j, d->file_table, d->file);
+		out[k] = (struct answer_frame){ .file = file ? file->id : 0, .line = d->line, .column = d->column, .start_line = d->start_line };
+		int rc = give_name(j, d, &out[k]);
 		if (rc)
 			return rc;
 	}
-	struct answer_frame *outermost = &j->room[a->n - 1];
-	if (!outermost->function && hit->name)
-		name_by_text(outermost, text_at(j, hit->name, hit->length));
-	return answers_add(j->out, j->addresses[i], ANSWER_DEBUG, j->room, a->n, j->err);
+	if (!out[n - 1].function && j->symbols[i].name)
+		name_by_text(&out[n - 1], &j->texts[j->symbol_texts[i]]);
+	return answers_add(j->out, j->addresses[i], ANSWER_DEBUG, out, n, j->err);
 }
 
 static int add_answer(struct job *j, size_t i)
 {
-	const struct dwarf_answer *a = j->dwarf.answers ? &j->dwarf.answers[i] : NULL;
-	const struct symtab_hit *hit = &j->symbols[i];
+	struct dwarf_frame frames[DWARF_FRAMES_MAX];
 	struct answer_frame f = { 0 };
-	if (a && a->n)
-		return add_debug(j, i, a);
-	if (hit->name) {
-		name_by_text(&f, text_at(j, hit->name, hit->length));
-		return answers_add(j->out, j->addresses[i], quality_of(hit), &f, 1, j->err);
+	size_t n = j->dwarf.storage ? dwarf_frames(&j->dwarf, i, frames) : 0;
+	/* No program inlines like that. */
+	if (j->out->n_frames + n > FRAMES_BASE + FRAMES_PER_ADDRESS * j->n) {
+		j->overflowed = true;
+		n = 0;
+	}
+	if (n)
+		return add_debug(j, i, frames, n);
+	if (j->symbols[i].name) {
+		name_by_text(&f, &j->texts[j->symbol_texts[i]]);
+		return answers_add(j->out, j->addresses[i], quality_of(&j->symbols[i]), &f, 1, j->err);
 	}
 	if (j->starts[i] == EH_FRAME_NONE)
 		return answers_add(j->out, j->addresses[i], ANSWER_NOTHING, NULL, 0, j->err);
@@ -447,6 +470,7 @@ static int add_answer(struct job *j, size_t i)
 
 static void finish(struct job *j)
 {
+	size_t n_tables = j->dwarf.n_texts;
 	dwarf_result_finish(&j->dwarf);
 	if (j->has_sections)
 		sections_finish(&j->sections);
@@ -463,11 +487,13 @@ static void finish(struct job *j)
 	free(j->mini_bytes);
 	free(j->symbols);
 	free(j->starts);
-	free(j->entries);
 	free(j->entry_symbols);
+	for (size_t i = 0; j->texts_of && i < n_tables; i++)
+		free(j->texts_of[i]);
+	free(j->texts_of);
+	free(j->symbol_texts);
 	free(j->texts);
 	index_finish(&j->text_index);
-	free(j->room);
 }
 
 static int join_all(struct job *j, struct resolve_result *result)
@@ -509,6 +535,7 @@ int resolve(const struct elf_file *f, const uint64_t *addresses, size_t n, const
 	}
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = add_answer(&j, i);
+	ret_result->damaged |= j.overflowed;
 	finish(&j);
 	return rc;
 }
