@@ -21,6 +21,8 @@
 #define BATCH_MAX ((size_t)64 << 10)         /* addresses */
 #define LINE_MAX_BYTES 99                    /* what addr2line takes for a line; the rest is the next one */
 #define CROWD 16                             /* lines that nobody writes who waits for each answer */
+#define REMEMBER_MOST 256                    /* addresses at once; answers to more are not kept for later */
+#define OUTPUT_BYTES ((size_t)256 << 10)     /* written at once */
 #define CROWD_WAIT_MS 2
 #define REMEMBERED_MAX ((size_t)1 << 20)     /* addresses, and as many times 256 bytes of text */
 
@@ -202,32 +204,58 @@ static void add_clones(struct buf *b, const char *name)
 	}
 }
 
-static void add_function(const struct addr *a, const struct symbol_frame *f, struct buf *b)
+/* Of at least that many digits. */
+static void add_number(struct buf *b, uint64_t value, unsigned base, size_t digits)
 {
-	const char *linked = f->system_name ? f->system_name : f->function;
-	if (!linked || !*linked) {
-		buf_adds(b, "??");
-	} else if (a->mode == DEMANGLE_NONE) {
-		buf_adds(b, linked);
-	} else {
-		buf_adds(b, f->function);
-		if (f->system_name && a->mode == DEMANGLE_FULL)
-			add_clones(b, f->system_name);
-	}
+	char text[24];
+	size_t at = sizeof text;
+	do {
+		text[--at] = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value || sizeof text - at < digits);
+	buf_add(b, text + at, sizeof text - at);
 }
 
+static void add_address(const struct addr *a, uint64_t address, struct buf *b)
+{
+	if (!a->settings->addresses)
+		return;
+	buf_adds(b, "0x");
+	add_number(b, address, 16, a->image.is64 ? 16 : 8);
+	buf_adds(b, a->settings->pretty ? ": " : "\n");
+}
+
+static const char *function_of(const struct addr *a, const struct symbol_frame *f)
+{
+	const char *linked = f->system_name ? f->system_name : f->function;
+	if (!linked || !*linked)
+		return "??";
+	return a->mode == DEMANGLE_NONE ? linked : f->function;
+}
+
+/* Answers are most of the time that a batch out of the cache takes, so a frame's texts are measured once and copied at once. */
 static void add_frame(const struct addr *a, const struct symbol_frame *f, struct buf *b)
 {
+	const char *function = a->settings->functions ? function_of(a, f) : "", *file = f->file ? f->file : "??";
+	if (a->settings->basenames)
+		file = path_base(file);
+	size_t function_bytes = strlen(function), file_bytes = strlen(file);
+	if (!buf_reserve(b, function_bytes + file_bytes + 8))
+		return;
+	memcpy(b->data + b->len, function, function_bytes);
+	b->len += function_bytes;
 	if (a->settings->functions) {
-		add_function(a, f, b);
+		if (f->system_name && a->mode == DEMANGLE_FULL)
+			add_clones(b, f->system_name);
 		buf_adds(b, a->settings->pretty ? " at " : "\n");
 	}
-	const char *file = f->file ? f->file : "??";
-	buf_adds(b, a->settings->basenames ? path_base(file) : file);
+	buf_add(b, file, file_bytes);
+	buf_addc(b, ':');
 	if (f->line)
-		buf_printf(b, ":%u\n", f->line);
+		add_number(b, f->line, 10, 1);
 	else
-		buf_adds(b, ":?\n");
+		buf_addc(b, '?');
+	buf_addc(b, '\n');
 }
 
 /* Where a function begins is no name: jeprof and others look for one elsewhere when there is none. */
@@ -294,24 +322,17 @@ static void warn(struct addr *a, const struct error *reason)
 	buf_finish(&warning);
 }
 
-static int resolve_fresh(struct addr *a, struct error *err)
+/* Of the addresses in fresh; what has none is warned of. */
+static void resolve_fresh(struct addr *a, struct symbol_answers *ret)
 {
 	struct symbol_options o = naming_symbol_options(&a->settings->names);
-	struct symbol_answers named = { 0 };
 	struct error reason;
 	o.demangle = a->mode;
-	int failed = symbol_resolve_addresses(a->binary, "", a->fresh, a->n_fresh, SYMBOL_FULL, &o, &named, &reason);
+	*ret = (struct symbol_answers){ 0 };
+	int failed = symbol_resolve_addresses(a->binary, "", a->fresh, a->n_fresh, SYMBOL_FULL, &o, ret, &reason);
 	progress_stop();
 	if (failed)
 		warn(a, &reason);
-	failed = 0;
-	for (size_t i = 0; i < a->n_fresh && !failed; i++) {
-		const struct symbol_answer *s = named.answers ? &named.answers[i] : NULL;
-		if (!find(a, a->fresh[i]))
-			failed = remember(a, a->fresh[i], s ? named.frames + s->first : NULL, s ? s->n : 0, err);
-	}
-	symbol_answers_finish(&named);
-	return failed;
 }
 
 static int flush(struct addr *a, struct error *err)
@@ -324,21 +345,63 @@ static int flush(struct addr *a, struct error *err)
 	return 0;
 }
 
-/* All that was asked, in that order. */
-static int answer(struct addr *a, struct error *err)
+static const struct symbol_frame *frames_of(const struct symbol_answers *named, size_t i, size_t *ret_n)
 {
+	*ret_n = named->answers ? named->answers[i].n : 0;
+	return *ret_n ? named->frames + named->answers[i].first : NULL;
+}
+
+/* A few: who asks so asks again, often for the same (jeprof puts one between any two). */
+static int answer_some(struct addr *a, struct error *err)
+{
+	struct symbol_answers named = { 0 };
+	size_t n;
 	if (a->n_answers > REMEMBERED_MAX || a->texts.len > REMEMBERED_MAX * 256)
 		forget(a);
 	int failed = gather_fresh(a, err);
 	if (!failed && a->n_fresh)
-		failed = resolve_fresh(a, err);
+		resolve_fresh(a, &named);
+	for (size_t i = 0; i < a->n_fresh && !failed; i++) {
+		const struct symbol_frame *frames = frames_of(&named, i, &n);
+		if (!find(a, a->fresh[i]))
+			failed = remember(a, a->fresh[i], frames, n, err);
+	}
+	symbol_answers_finish(&named);
 	for (size_t i = 0; i < a->n_asked && !failed; i++) {
 		const struct answer *known = find(a, in_file(a, a->asked[i]));
-		if (a->settings->addresses)
-			buf_printf(&a->out, a->image.is64 ? "0x%016llx%s" : "0x%08llx%s", (unsigned long long)a->asked[i],
-			           a->settings->pretty ? ": " : "\n");
+		add_address(a, a->asked[i], &a->out);
 		buf_add(&a->out, a->texts.data + known->text, known->length);
 	}
+	return failed;
+}
+
+/* Many: written as they are made. */
+static int answer_crowd(struct addr *a, struct error *err)
+{
+	struct symbol_answers named;
+	size_t n;
+	int failed = 0;
+	if (!memory_grow((void **)&a->fresh, &a->fresh_capacity, a->n_asked, sizeof(*a->fresh), BATCH_MAX + 1))
+		return error_nomem(err, "addresses");
+	for (size_t i = 0; i < a->n_asked; i++)
+		a->fresh[i] = in_file(a, a->asked[i]);
+	a->n_fresh = a->n_asked;
+	resolve_fresh(a, &named);
+	for (size_t i = 0; i < a->n_asked && !failed; i++) {
+		const struct symbol_frame *frames = frames_of(&named, i, &n);
+		add_address(a, a->asked[i], &a->out);
+		add_answer(a, frames, n, &a->out);
+		if (a->out.len >= OUTPUT_BYTES)
+			failed = flush(a, err);
+	}
+	symbol_answers_finish(&named);
+	return failed;
+}
+
+/* All that was asked, in that order. */
+static int answer(struct addr *a, struct error *err)
+{
+	int failed = a->n_asked > REMEMBER_MOST ? answer_crowd(a, err) : answer_some(a, err);
 	a->n_asked = 0;
 	return failed ? failed : flush(a, err);
 }
