@@ -104,7 +104,8 @@ size_t cache_read(struct cache_file *c, const void *bytes, size_t n, const char 
 		if (h.magic != SEGMENT_MAGIC || h.note_bytes > CACHE_NOTE_MAX || h.block_bytes > n ||
 		    segment_bytes(h.block_bytes, h.note_bytes) > n - at)
 			break;
-		struct cache_segment s = { .note = start + at + sizeof(h), .note_bytes = h.note_bytes, .time = h.time };
+		struct cache_segment s = { .note = start + at + sizeof(h), .note_bytes = h.note_bytes, .block_bytes = h.block_bytes,
+			                   .time = h.time };
 		const char *block = s.note + padded(h.note_bytes);
 		if (head_of(block, h.block_bytes, s.note, s.note_bytes, s.time).checksum != h.checksum ||
 		    answers_open(&s.answers, block, h.block_bytes, NULL))
@@ -318,42 +319,65 @@ static bool write_segment(int fd, size_t at, const void *block, size_t block_byt
 	return pwritev(fd, parts, 5, (off_t)at) == (ssize_t)segment_bytes(block_bytes, note_bytes);
 }
 
-/* A new file with one segment takes the old one's place. */
-static void replace(int folder, const char *name, const struct header *header, const struct cache_segment *s, const void *block,
-                    size_t block_bytes)
+/* Of a new file: what stands before the one segment that is added. */
+struct prefix {
+	const void *bytes;
+	size_t n;
+};
+
+/* A new file takes the old one's place. */
+static void replace(int folder, const char *name, struct prefix before, const struct cache_segment *s, const void *block, size_t block_bytes)
 {
 	char fresh[256];
 	int n = snprintf(fresh, sizeof(fresh), "%s.%ld" NEW_SUFFIX, name, (long)getpid());
 	int fd = n > 0 && (size_t)n < sizeof(fresh) ? openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
 	if (fd < 0)
 		return;
-	bool done = pwrite(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
-	            write_segment(fd, sizeof(*header), block, block_bytes, s->note, s->note_bytes, s->time);
+	bool done = pwrite(fd, before.bytes, before.n, 0) == (ssize_t)before.n &&
+	            write_segment(fd, before.n, block, block_bytes, s->note, s->note_bytes, s->time);
 	close(fd);
 	if (!done || renameat(folder, fresh, folder, name) < 0)
 		(void)unlinkat(folder, fresh, 0);
 }
 
-/* The old segments and the new one as one. */
-static void replace_merged(int folder, const char *name, const struct header *header, const struct cache_file *old,
-                           const struct cache_segment *fresh, const void *block, size_t block_bytes)
+static size_t bytes_of(const struct cache_segment *s)
 {
-	struct cache_segment all[CACHE_SEGMENTS + 1] = { *fresh };
+	return segment_bytes(s->block_bytes, s->note_bytes);
+}
+
+/*
+ * The new segment, the newer half of the old ones, and those before that are not bigger than what was gathered so far become one. So each
+ * answer is worked over a few times only, however many small segments come; the rest is copied as it is.
+ */
+static void replace_merged(int folder, const char *name, const struct header *header, const void *old_bytes, const struct cache_file *old,
+                           const struct cache_segment *fresh, const void *block)
+{
+	struct cache_segment some[CACHE_SEGMENTS + 1] = { *fresh };
+	struct prefix before = { old_bytes, sizeof(*header) };
 	struct buf merged;
-	memcpy(all + 1, old->segments, old->n * sizeof(*all));
+	size_t n = 0, gathered = 0;
+	for (; n < old->n && (n < CACHE_SEGMENTS / 2 || bytes_of(&old->segments[n]) <= gathered); n++) {
+		some[n + 1] = old->segments[n];
+		gathered += bytes_of(&old->segments[n]);
+	}
+	for (size_t i = n; i < old->n; i++)
+		before.n += bytes_of(&old->segments[i]);
 	buf_init(&merged, CACHE_FILE_MAX);
-	bool good = answers_open(&all[0].answers, block, block_bytes, NULL) == 0 && merge(all, old->n + 1, &merged) == 0 &&
-	            sizeof(*header) + segment_bytes(merged.len, fresh->note_bytes) <= CACHE_FILE_MAX;
-	/* Too much for one file: the old ones go. */
-	if (good)
-		replace(folder, name, header, fresh, merged.data, merged.len);
+	bool good = answers_open(&some[0].answers, block, fresh->block_bytes, NULL) == 0 && merge(some, n + 1, &merged) == 0;
+	size_t grown = segment_bytes(merged.len, fresh->note_bytes);
+	/* What is too much for one file goes: first what is old, then all but what is new. */
+	if (!good || sizeof(*header) + grown > CACHE_FILE_MAX)
+		replace(folder, name, (struct prefix){ header, sizeof(*header) }, fresh, block, fresh->block_bytes);
+	else if (before.n + grown > CACHE_FILE_MAX)
+		replace(folder, name, (struct prefix){ header, sizeof(*header) }, fresh, merged.data, merged.len);
 	else
-		replace(folder, name, header, fresh, block, block_bytes);
+		replace(folder, name, before, fresh, merged.data, merged.len);
 	buf_finish(&merged);
 }
 
-static void write_locked(int folder, int fd, const struct stat *st, const char *name, const char *build_id,
-                         const struct cache_segment *fresh, const void *block, size_t block_bytes)
+/* Whether there is a new file. */
+static bool write_locked(int folder, int fd, const struct stat *st, const char *name, const char *build_id,
+                         const struct cache_segment *fresh, const void *block)
 {
 	struct header header = header_of(build_id);
 	struct cache_file old = { .n = 0 };
@@ -362,15 +386,16 @@ static void write_locked(int folder, int fd, const struct stat *st, const char *
 	map_file(fd, st, &bytes, &n);
 	if (n)
 		end = cache_read(&old, bytes, n, build_id);
-	size_t grown = (end ? end : sizeof(header)) + segment_bytes(block_bytes, fresh->note_bytes);
-	if (end && old.n < CACHE_SEGMENTS && grown <= CACHE_FILE_MAX)
-		(void)write_segment(fd, end, block, block_bytes, fresh->note, fresh->note_bytes, fresh->time);
+	bool appended = end && old.n < CACHE_SEGMENTS && end + bytes_of(fresh) <= CACHE_FILE_MAX;
+	if (appended)
+		(void)write_segment(fd, end, block, fresh->block_bytes, fresh->note, fresh->note_bytes, fresh->time);
 	else if (end)
-		replace_merged(folder, name, &header, &old, fresh, block, block_bytes);
+		replace_merged(folder, name, &header, bytes, &old, fresh, block);
 	else
-		replace(folder, name, &header, fresh, block, block_bytes);
+		replace(folder, name, (struct prefix){ &header, sizeof(header) }, fresh, block, fresh->block_bytes);
 	if (bytes)
 		(void)munmap(bytes, n);
+	return !appended;
 }
 
 /* --- size --- */
@@ -435,16 +460,17 @@ void cache_append(const char *build_id, const void *block, size_t block_bytes, c
 {
 	char name[160];
 	struct stat st;
-	struct cache_segment fresh = { .note = note, .note_bytes = note_bytes, .time = (uint64_t)time(NULL) };
+	struct cache_segment fresh = { .note = note, .note_bytes = note_bytes, .block_bytes = block_bytes, .time = (uint64_t)time(NULL) };
 	if (note_bytes > CACHE_NOTE_MAX || block_bytes > CACHE_FILE_MAX - sizeof(struct header) - segment_bytes(0, note_bytes) - 8 ||
 	    !name_file(build_id, name, sizeof(name)))
 		return;
 	int folder = open_folder(true);
 	int fd = folder >= 0 ? open_locked(folder, name, &st) : -1;
 	if (fd >= 0) {
-		write_locked(folder, fd, &st, name, build_id, &fresh, block, block_bytes);
+		bool is_new = write_locked(folder, fd, &st, name, build_id, &fresh, block);
 		close(fd);
-		keep_small(folder);
+		if (is_new)
+			keep_small(folder);
 	}
 	if (folder >= 0)
 		close(folder);

@@ -26,12 +26,12 @@
 
 #define CACHE_FILE_MAX ((size_t)32 << 20)       /* bytes of one file: about 170,000 addresses */
 #define CACHE_ALL_MAX ((uint64_t)512 << 20)     /* of all files; those that were not used for longest go first */
-#define CACHE_SEGMENTS 8                        /* with one more they are merged into one */
+#define CACHE_SEGMENTS 16                       /* with one more some are merged into one */
 
 struct cache_segment {
 	struct answers answers;
 	const char *note;
-	size_t note_bytes;
+	size_t note_bytes, block_bytes;
 	uint64_t time;               /* seconds since 1970 when it was found out */
 };
 

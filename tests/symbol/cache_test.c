@@ -174,13 +174,13 @@ static void many_segments_become_one(void **state)
 static void merging_keeps_quality(void **state)
 {
 	(void)state;
+	struct cache_file c;
 	keep(ID, 0x1000, 1, ANSWER_DEBUG, "old", 1);
 	keep(ID, 0x2000, 1, ANSWER_SYMBOL, "old", 2);
 	keep(ID, 0x3000, 1, ANSWER_SYMBOL, "new", 3);
 	keep(ID, 0x1000, 1, ANSWER_SYMBOL, "new", 4);
 	for (int i = 0; i < CACHE_SEGMENTS - 3; i++)
 		keep(ID, 0x10000u * (unsigned)(1 + i), 1, ANSWER_SYMBOL, "new", 5);
-	struct cache_file c;
 	cache_open(&c, ID);
 	assert_int_equal(c.n, 1);
 	cache_close(&c);
@@ -188,6 +188,25 @@ static void merging_keeps_quality(void **state)
 	assert_name(0x2000, NULL);
 	assert_name(0x3000, "f_3000_3");
 	assert_name(0x10000, "f_10000_5");
+}
+
+/* What is big is not worked over again and again for what is small. */
+static void big_segments_stay_as_they_are(void **state)
+{
+	(void)state;
+	struct cache_file c;
+	keep(ID, 0x1000000, 50000, ANSWER_DEBUG, "big", 0);
+	for (int i = 0; i < 200; i++)
+		keep(ID, 0x10000u * (unsigned)(1 + i), 1, ANSWER_SYMBOL, "small", 0);
+	cache_open(&c, ID);
+	assert_true(c.n > 1 && c.n <= CACHE_SEGMENTS);
+	assert_int_equal(c.segments[c.n - 1].answers.n, 50000);
+	assert_int_equal(c.segments[c.n - 1].note_bytes, 3);
+	size_t small = 0;
+	for (size_t k = 0; k + 1 < c.n; k++)
+		small += c.segments[k].answers.n;
+	assert_int_equal(small, 200);
+	cache_close(&c);
 }
 
 /* Each bit of a file changed: segments before it are still read, that one and those behind it are not, and never a wrong name. */
@@ -389,6 +408,8 @@ static void those_not_used_for_longest_go_first(void **state)
 	assert_name(0x1000, "f_1000");
 	assert_int_equal(stat(path_of(ID ".names"), &st), 0);
 	assert_true(st.st_mtime > 2000000);
+	/* Room is made when there is a new file. */
+	keep("ffff456789abcdef", 0x2000, 1, ANSWER_DEBUG, "", 0);
 	keep(ID, 0x2000, 1, ANSWER_DEBUG, "", 0);
 	assert_int_equal(access(path_of("left.123.new"), F_OK), -1);
 	uint64_t all = 0;
@@ -507,6 +528,7 @@ int main(void)
 		cmocka_unit_test_setup(names_of_files_are_build_ids, empty),
 		cmocka_unit_test_setup(many_segments_become_one, empty),
 		cmocka_unit_test_setup(merging_keeps_quality, empty),
+		cmocka_unit_test_setup(big_segments_stay_as_they_are, empty),
 		cmocka_unit_test_setup(damage_is_never_read, empty),
 		cmocka_unit_test_setup(somebody_elses_is_not_used, empty),
 		cmocka_unit_test_setup(switched_off_it_is_not_there, empty),
