@@ -56,10 +56,33 @@ struct place {
 	uint32_t asked;
 };
 
-static int compare_places(const void *a, const void *b)
+#define DIGIT_BITS 11
+#define DIGITS ((size_t)1 << DIGIT_BITS)
+
+/* Digit by digit from the last, those left out that all have in common; room is as large as places. The result is in either. */
+static struct place *sort_places(struct place *places, struct place *room, size_t n)
 {
-	const struct place *x = a, *y = b;
-	return x->address < y->address ? -1 : x->address > y->address;
+	uint64_t differing = 0;
+	for (size_t i = 1; i < n; i++)
+		differing |= places[i].address ^ places[0].address;
+	for (unsigned shift = 0; shift < 64 && differing >> shift; shift += DIGIT_BITS) {
+		size_t at[DIGITS] = { 0 }, sum = 0;
+		if (((differing >> shift) & (DIGITS - 1)) == 0)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			at[places[i].address >> shift & (DIGITS - 1)]++;
+		for (size_t k = 0; k < DIGITS; k++) {
+			size_t here = at[k];
+			at[k] = sum;
+			sum += here;
+		}
+		for (size_t i = 0; i < n; i++)
+			room[at[places[i].address >> shift & (DIGITS - 1)]++] = places[i];
+		struct place *sorted = room;
+		room = places;
+		places = sorted;
+	}
+	return places;
 }
 
 int lookup_begin(struct lookup *l, const struct elf_file *binary, const uint64_t *addresses, size_t n, struct error *err)
@@ -68,7 +91,7 @@ int lookup_begin(struct lookup *l, const struct elf_file *binary, const uint64_t
 	l->binary = binary;
 	if (n >= UINT32_MAX)
 		return error_nomem(err, "addresses");
-	struct place *places = malloc((n + 1) * sizeof(*places));
+	struct place *places = malloc(2 * (n + 1) * sizeof(*places)), *sorted;
 	l->addresses = malloc((n + 1) * sizeof(*l->addresses));
 	l->of = malloc((n + 1) * sizeof(*l->of));
 	l->hits = calloc(n + 1, sizeof(*l->hits));
@@ -77,20 +100,17 @@ int lookup_begin(struct lookup *l, const struct elf_file *binary, const uint64_t
 		return error_nomem(err, "addresses");
 	}
 	size_t n_places = 0;
-	bool sorted = true;
 	for (size_t i = 0; i < n; i++) {
 		l->of[i] = UINT32_MAX;
 		if (addresses[i] == NO_ADDRESS)
 			continue;
-		sorted &= n_places == 0 || places[n_places - 1].address <= addresses[i];
 		places[n_places++] = (struct place){ addresses[i], (uint32_t)i };
 	}
-	if (!sorted)
-		qsort(places, n_places, sizeof(*places), compare_places);
+	sorted = sort_places(places, places + n + 1, n_places);
 	for (size_t i = 0; i < n_places; i++) {
-		if (l->n == 0 || l->addresses[l->n - 1] != places[i].address)
-			l->addresses[l->n++] = places[i].address;
-		l->of[places[i].asked] = (uint32_t)(l->n - 1);
+		if (l->n == 0 || l->addresses[l->n - 1] != sorted[i].address)
+			l->addresses[l->n++] = sorted[i].address;
+		l->of[sorted[i].asked] = (uint32_t)(l->n - 1);
 	}
 	free(places);
 	return 0;

@@ -225,6 +225,68 @@ static void debug_files_of_another_build_are_not_used(void **state)
 	assert_int_equal(count_lines("bare/program"), 0); /* nobody said where */
 }
 
+/* Frames with a line of the stripped program, whose debug file is found only with a search directory. */
+static size_t bare_lines(const char *search, bool no_cache, size_t *ret_frames)
+{
+	const char *folders[] = { search, NULL };
+	struct symbol_options o = { .search = search ? folders : NULL, .no_cache = no_cache };
+	struct symbol_answers a;
+	size_t n, lines = 0;
+	uint64_t *offsets = code_offsets("bare/program", &n);
+	assert_int_equal(symbol_resolve(fixture("bare/program"), "", offsets, n, SYMBOL_FULL, &o, &a, NULL), 0);
+	for (size_t i = 0; i < a.n_frames; i++)
+		lines += a.frames[i].line != 0;
+	*ret_frames = a.n_frames;
+	symbol_answers_finish(&a);
+	free(offsets);
+	return lines;
+}
+
+/* Bytes of all files of the cache: it grows when something was asked that it did not know. */
+static long cached_bytes(void)
+{
+	char command[4200], text[64] = "";
+	snprintf(command, sizeof(command), "cat '%s'/heapgauge/*.names | wc -c", fixture("cache"));
+	FILE *f = popen(command, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	pclose(f);
+	return strtol(text, NULL, 10);
+}
+
+static void answers_are_kept_and_get_better(void **state)
+{
+	(void)state;
+	size_t frames, poor_frames;
+	unsetenv("HEAPGAUGE_CACHE");
+	assert_int_equal(mkdir(fixture("cache"), 0700), 0);
+	setenv("XDG_CACHE_HOME", fixture("cache"), 1);
+	assert_int_equal(bare_lines(NULL, false, &poor_frames), 0);
+	assert_true(poor_frames > 0);
+	long poor = cached_bytes();
+	assert_true(poor > 100);
+	/* As poor as before, and nobody has to be asked. */
+	assert_int_equal(bare_lines(NULL, false, &frames), 0);
+	assert_int_equal(frames, poor_frames);
+	assert_int_equal(cached_bytes(), poor);
+	/* Its debug file has appeared: asked again. */
+	assert_true(bare_lines(fixture("ids"), false, &frames) > 200);
+	long rich = cached_bytes();
+	assert_true(rich > poor);
+	/* It is gone again: what it said stays known. */
+	size_t rich_frames = frames;
+	assert_true(bare_lines(NULL, false, &frames) > 200);
+	assert_int_equal(frames, rich_frames);
+	assert_true(bare_lines(fixture("ids"), false, &frames) > 200);
+	assert_int_equal(cached_bytes(), rich);
+	/* Others with that build id are helped, too; and nobody who doesn't want it. */
+	assert_int_equal(bare_lines(NULL, true, &frames), 0);
+	assert_int_equal(frames, poor_frames);
+	setenv("HEAPGAUGE_CACHE", "off", 1);
+	assert_int_equal(bare_lines(NULL, false, &frames), 0);
+	assert_int_equal(cached_bytes(), rich);
+}
+
 static void inlined_calls_come_innermost_first(void **state)
 {
 	(void)state;
@@ -486,6 +548,30 @@ static void replaced_and_missing_binaries_are_never_used(void **state)
 	assert_profile("/gone/anything", id, 0, false, &o, "descend", NULL);
 }
 
+static void a_reader_that_takes_too_long_is_a_warning(void **state)
+{
+	(void)state;
+	struct symbol_options o = { .depth = SYMBOL_FULL, .timeout_ms = 1 };
+	struct profile *p = profile_new(0);
+	struct buf warnings;
+	struct error err;
+	buf_init(&warnings, 1 << 16);
+	uint32_t hostile = add_binary(p, fixture("hostile"), 0x555555554000);
+	uint64_t start = offset_of("hostile", "_start");
+	for (uint64_t i = 0; i < 4000; i++)
+		add_at(p, hostile, start + i);
+	assert_int_equal(symbol_profile(p, &o, &warnings, &err), 0);
+	assert_int_equal(count_lines_of(&warnings), 1);
+	assert_non_null(strstr(warnings.data, "hostile: its reader was stopped after 1 s; its frames stay unnamed; --symbols table"));
+	assert_memory_equal(name_of(p, 0, 0), "hostile!0x", 10);
+	uint64_t offsets[] = { start };
+	struct symbol_answers a;
+	assert_int_equal(symbol_resolve(fixture("hostile"), "", offsets, 1, SYMBOL_FULL, &o, &a, &err), E_LIMIT);
+	assert_non_null(strstr(err.text, "hostile: its reader was stopped"));
+	profile_free(p);
+	buf_finish(&warnings);
+}
+
 static void many_missing_files_are_counted(void **state)
 {
 	(void)state;
@@ -688,6 +774,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(debug_files_are_found_where_they_may_be),
 		cmocka_unit_test(compressed_symbols_of_a_stripped_binary_are_read),
 		cmocka_unit_test(debug_files_of_another_build_are_not_used),
+		cmocka_unit_test(answers_are_kept_and_get_better),
 		cmocka_unit_test(inlined_calls_come_innermost_first),
 		cmocka_unit_test(wrong_files_are_refused_with_a_reason),
 		cmocka_unit_test(absurd_debug_information_costs_little),
@@ -695,6 +782,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lines_that_are_there_stay),
 		cmocka_unit_test(unnamed_code_is_shown_by_the_files_own_address),
 		cmocka_unit_test(replaced_and_missing_binaries_are_never_used),
+		cmocka_unit_test(a_reader_that_takes_too_long_is_a_warning),
 		cmocka_unit_test(many_missing_files_are_counted),
 		cmocka_unit_test(a_path_in_a_warning_cannot_act_on_the_terminal),
 		cmocka_unit_test(a_binary_that_was_asked_for_must_be_right),
