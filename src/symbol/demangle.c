@@ -18,8 +18,6 @@
 
 #include <libiberty/demangle.h>
 
-#include "symbol/symbol.h"
-
 #define MANGLED_MAX 4096
 #define PLAIN_MAX ((size_t)64 << 10)
 #define D_GROWTH_MAX 4e6
@@ -185,11 +183,6 @@ void demangle(const char *name, enum demangle_mode mode, struct buf *b)
 	buf_add(b, reduced.len ? reduced.data : "", reduced.len);
 	b->failed |= reduced.failed;
 	buf_finish(&reduced);
-}
-
-void symbol_demangle(const char *name, struct buf *b)
-{
-	demangle(name, DEMANGLE_FULL, b);
 }
 
 /* --- reducing --- */

@@ -79,7 +79,4 @@ int symbol_profile(struct profile *p, const struct symbol_options *o, struct buf
 int symbol_build_ids(struct profile *p, const struct symbol_options *o, struct buf *warnings,
                      struct error *err);
 
-/* The demangled name (C++ Itanium, Rust legacy and v0) or the name itself, appended to b. */
-void symbol_demangle(const char *name, struct buf *b);
-
 #endif
