@@ -232,7 +232,7 @@ static bool compile(struct abbrevs *a, const struct unit *u, struct abbrev *b, s
 			return false;
 	}
 	b->operations = (uint32_t)first;
-	*ret = (struct step){ .kind = c.kind, .entry = class_of(b->tag, c.has_code), .children = b->children };
+	*ret = (struct step){ .kind = c.kind, .entry = (uint8_t)class_of(b->tag, c.has_code), .children = b->children };
 	/* So many bytes may be run over before the end is looked for: see SPAN_SLACK. */
 	if (c.is_unknown || c.before + c.after > FIXED_MAX)
 		ret->kind = STEP_UNKNOWN;

@@ -188,7 +188,7 @@ void line_table_finish(struct line_table *t)
 
 /* --- paths --- */
 
-/* Relative folders lie in the unit's own, when that is absolute (it isn't where the build mapped its folders away). */
+/* Relative folders lie in the unit's own, which is relative itself where the build mapped its folders away: as other tools have it. */
 static const char *join_path(struct dwarf_worker *w, const struct line_table *t, const struct line_file *f)
 {
 	const char *parts[3] = { NULL, NULL, f->name };
@@ -197,7 +197,7 @@ static const char *join_path(struct dwarf_worker *w, const struct line_table *t,
 		return f->name;
 	parts[1] = f->folder < t->n_folders ? t->folders[f->folder] : NULL;
 	const char *own = t->unit->folder;
-	if (own && *own == '/' && (!parts[1] || *parts[1] != '/') && parts[1] != own)
+	if (own && (!parts[1] || *parts[1] != '/') && parts[1] != own)
 		parts[0] = own;
 	for (int i = 0; i < 3; i++)
 		bytes += parts[i] ? strnlen(parts[i], NAME_BYTES_MAX) + 1 : 0;
