@@ -114,7 +114,7 @@ fi
 # --- Rust: jemalloc inside, with a prefix ---
 shop_start() {
 	rm -f go && mkfifo go
-	"$@" "$TARGET/release/shop" <>go >server.log 2>&1 &
+	"$@" "$TARGET/checked/shop" <>go >server.log 2>&1 &
 	job=$!
 	wait_until grep -q ready server.log
 }
@@ -132,9 +132,10 @@ shop_end() {
 }
 if [ -z "${TARGET:-}" ] || ! command -v cargo >/dev/null; then
 	skip "a Rust program on tikv-jemallocator" "cargo is not installed"
-elif mkdir -p "$TARGET" && cp -r "$SOURCE/tests/cli/shop" . && cd shop &&
-	{ CARGO_TARGET_DIR=$TARGET cargo build -q --release --offline || CARGO_TARGET_DIR=$TARGET cargo build -q --release; } >../cargo.log 2>&1; then
-	cd ..
+elif (
+	cd "$SOURCE/bindings/rust" && export CARGO_TARGET_DIR=$TARGET CARGO_BUILD_JOBS=2 CFLAGS='-O1 -g0' &&
+		{ cargo fetch -q --locked --offline || cargo fetch -q --locked; } && cargo build -q --locked --offline --profile checked -p shop
+) >cargo.log 2>&1; then
 	both shop 'shop::remember' 30000000 _RJEM_MALLOC_CONF
 	shop_start env MALLOC_CONF=prof:true
 	runs 1 "the variable without the prefix" heapgauge doctor "$job"
@@ -143,7 +144,6 @@ elif mkdir -p "$TARGET" && cp -r "$SOURCE/tests/cli/shop" . && cd shop &&
 	fails "the variable without the prefix: a profile" "_RJEM_MALLOC_CONF" heapgauge top "pid:$job"
 	shop_end "the variable without the prefix"
 else
-	cd "$scratch" || exit 1
 	skip "a Rust program on tikv-jemallocator" "cargo could not build it: $(tail -n 1 cargo.log)"
 fi
 
