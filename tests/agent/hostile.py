@@ -277,7 +277,7 @@ def main(host, count_malloc):
         check(others[len(others) // 2] < 1, "without waiting long")
         after = settled(h, before)
         note("before: %r; after: %r" % (before, after))
-        check(after.fds == before.fds and after.threads == before.threads, "descriptors and threads are as many as before")
+        check(after.fds <= before.fds and after.threads <= before.threads, "no more descriptors and threads than before")
         check(after.private <= before.private + (512 << 10), "memory is what it was, to 512 KiB: %+d KiB" %
               ((after.private - before.private) >> 10))
         check(after.active == before.active == "0", "sampling is off, as before")

@@ -178,6 +178,9 @@ static void add_symbols(struct symbols *to, const struct elf_image *image, bool 
 		if (!slot)
 			fail("symbols");
 		uint64_t section_end = elf_section(image, s.section, &in) ? in.address + in.bytes : UINT64_MAX;
+		/* What is exported is a part of what there is: who knows what comes behind it. */
+		if (dynamic)
+			section_end = s.value;
 		*slot = (struct symbol){ s.value, s.value + s.bytes, section_end, 0, s.name };
 	}
 }

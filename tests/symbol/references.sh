@@ -74,6 +74,9 @@ against_addr2line() { # NAME BINARY
 	cc-clang*-5-O2*)
 		[ "$(value chain "$line")" -gt 100 ]
 		report $? "$1: addr2line loses inlined frames of clang's DWARF 5, we and llvm-symbolizer don't" "$line" ;;
+	cc-clang-lines)
+		[ "$(value name "$line")" -gt 100 ]
+		report $? "$1: addr2line gives inlined functions without a linkage name the symbol's, we and llvm-symbolizer don't" "$line" ;;
 	cc-*) agrees "$1: as addr2line" "$line" 900 60 ;;
 	*) agrees "$1: as addr2line" "$line" 900 ;;
 	esac
