@@ -526,7 +526,8 @@ static int run_rounds(struct crew *c, struct claims *claims, struct dwarf_result
 {
 	claims->budget.left = c->workers[0].budget.left;
 	claim_all(claims);
-	qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
+	if (claims->n_more)
+		qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		share_out(c, claims->owner, round == 0);
 		run_tasks(c);
