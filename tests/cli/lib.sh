@@ -5,6 +5,9 @@ set -u
 export LC_ALL=C.UTF-8 TERM=xterm
 unset NO_COLOR MALLOC_CONF _RJEM_MALLOC_CONF LD_PRELOAD DEBUGINFOD_URLS HEAPGAUGE_CACHE
 scratch=$(mktemp -d)
+# Go keeps there what it has compiled, which takes it a minute (go tool pprof).
+[ -n "${GOCACHE:-}" ] || ! command -v go >/dev/null || GOCACHE=$(go env GOCACHE)
+export GOCACHE
 export XDG_CACHE_HOME="$scratch/cache"
 trap 'chmod -R u+rwX "$scratch" 2>/dev/null; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
