@@ -1,5 +1,5 @@
 /*
- * Stacks with inlined calls, each of which keeps memory of a size of its own: what t0540-inlines.sh checks by what is written here, which
+ * Stacks with inlined calls, each of which keeps memory of a size of its own: what t0550-inlines.sh checks by what is written here, which
  * was found by reading this file, not by running anything.
  *
  * "stack SIZE: function@mark ...": innermost first; the mark stands, in a comment, in the line of the call. What is inlined is so by
