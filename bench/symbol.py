@@ -140,7 +140,7 @@ class Figure:
     """The best of several runs of one command."""
 
     def __init__(self):
-        self.seconds, self.processor, self.kib, self.anonymous, self.status, self.spent = math.inf, math.inf, 0, 0, "", 0
+        self.seconds, self.processor, self.kib, self.anonymous, self.status, self.spent = math.inf, math.inf, 0, None, "", 0
 
     @property
     def good(self):
@@ -152,7 +152,8 @@ class Figure:
     def __str__(self):
         if not self.good:
             return self.time()
-        return "%s, %s CPU, %.0f MB (%.0f)" % (time_text(self.seconds), time_text(self.processor), self.kib / 1024, self.anonymous / 1024)
+        anonymous = "" if self.anonymous is None else " (%.0f)" % (self.anonymous / 1024)
+        return "%s, %s CPU, %.0f MB%s" % (time_text(self.seconds), time_text(self.processor), self.kib / 1024, anonymous)
 
 
 def time_text(seconds):

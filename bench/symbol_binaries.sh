@@ -76,7 +76,7 @@ mid() { # NAME WHAT COMPILER COMPILE-FLAGS LINK-FLAGS
 	# shellcheck disable=SC2086
 	(cd "$folder" && ls "$work"/src/z3/src/smt/*.cpp | head -"$files" |
 		xargs -P "$jobs" -I{} sh -c 'o=$(basename "$1" .cpp).o; [ -e "$o" ] || { shift; "$@" -o "$o.new" && mv "$o.new" "$o"; }' - {} \
-		"$compiler" -O2 -g $4 -fPIC -std=gnu++17 -w -fvisibility=hidden -fvisibility-inlines-hidden -D_LINUX_ -D_MP_INTERNAL -D_USE_THREAD_LOCAL \
+		"$compiler" -O2 -g -fPIC -std=gnu++17 -w -fvisibility=hidden -fvisibility-inlines-hidden $4 -D_LINUX_ -D_MP_INTERNAL -D_USE_THREAD_LOCAL \
 			-D_EXTERNAL_RELEASE "-I$work/obj/z3/src" "-I$work/src/z3/src" -c {} &&
 		"$compiler" -O2 -g $4 -shared -fPIC -Wl,--build-id -Wl,--unresolved-symbols=ignore-all $5 -o "$name.new" ./*.o &&
 		mv "$name.new" "$bin/$name") >"$work/log/$name" 2>&1 ||
@@ -101,13 +101,14 @@ group_mid() {
 	fetch_z3 || { skip mid "apt-get source z3 failed ($work/log/fetch-z3)"; return; }
 	configure_z3 || { skip mid "cmake, ninja, g++ or libsimde-dev is missing or failed ($work/log/configure-z3)"; return; }
 	mid_headers || { skip mid "z3's generated headers ($work/log/mid-headers)"; return; }
+	local exported="-fvisibility=default -fno-visibility-inlines-hidden"     # or there would be little left
 	mid mid-gcc5.so "g++ -O2, DWARF 5" g++ -gdwarf-5 ""
 	mid mid-clang5.so "clang++-14 -O2, DWARF 5" clang++-14 -gdwarf-5 ""
 	mid mid-gcc5-split.so "g++ -O2 -gsplit-dwarf, DWARF 5" g++ "-gdwarf-5 -gsplit-dwarf" ""
 	mid mid-gcc4.so "g++ -O2, DWARF 4" g++ -gdwarf-4 ""
 	mid mid-clang4-split.so "clang++-14 -O2 -gsplit-dwarf, DWARF 4" clang++-14 "-gdwarf-4 -gsplit-dwarf" ""
-	mid mid-clang5-thin.so "clang++-14 -O2 -flto=thin, lld, DWARF 5" clang++-14 "-gdwarf-5 -flto=thin" "-fuse-ld=lld -Wl,--thinlto-jobs=$jobs"
-	mid mid-gcc5-lto.so "g++ -O2 -flto in one partition, DWARF 5" g++ "-gdwarf-5 -flto" "-flto-partition=one"
+	mid mid-clang5-thin.so "clang++-14 -O2 -flto=thin, lld, DWARF 5" clang++-14 "-gdwarf-5 -flto=thin $exported" "-fuse-ld=lld -Wl,--thinlto-jobs=$jobs"
+	mid mid-gcc5-lto.so "g++ -O2 -flto in one partition, DWARF 5" g++ "-gdwarf-5 -flto $exported" "-flto-partition=one"
 	mid mid-clang4.so "clang++-14 -O2, DWARF 4" clang++-14 -gdwarf-4 ""
 	mid mid-gcc4-split.so "g++ -O2 -gsplit-dwarf, DWARF 4" g++ "-gdwarf-4 -gsplit-dwarf" ""
 	mid mid-clang5-split.so "clang++-14 -O2 -gsplit-dwarf, DWARF 5" clang++-14 "-gdwarf-5 -gsplit-dwarf" ""

@@ -555,8 +555,9 @@ static enum kind judge(const struct asked *a, size_t i, const struct reference_f
 	bool they_name = n_theirs && strcmp(theirs[0].function, "??");
 	bool they_know = they_name || (n_theirs && theirs[0].line);
 	struct our_frame ours = n ? our_frame(a, a->answers.first[i]) : (struct our_frame){ 0 };
-	if (n == 0 && !they_know)
-		return SAME;
+	bool we_know = ours.function || ours.line;
+	if (!we_know && !they_know)
+		return SAME;                    /* at most the file that padding is from */
 	if (they_name && n <= 1 && n_theirs == 1 && (n == 0 || quality == ANSWER_START || !ours.function) &&
 	    !covers(&a->symbols, theirs[0].function, address))
 		return NEIGHBOUR;
