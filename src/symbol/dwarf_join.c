@@ -378,7 +378,7 @@ static void walk_unknown(struct crew *c)
 			continue;
 		u->first_asked = 0;
 		u->n_asked = n;
-		if (!spend(&w->budget, 2 * n))          /* the addresses are gone through for each */
+		if (!spend(&w->budget, 4 * n))          /* the addresses are gone through for each */
 			break;
 		work_on_unit(w, &(struct task){ u, 0, WORK_TREE });
 		if (w->n_nodes == nodes)
@@ -526,7 +526,8 @@ static int run_rounds(struct crew *c, struct claims *claims, struct dwarf_result
 {
 	claims->budget.left = c->workers[0].budget.left;
 	claim_all(claims);
-	qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
+	if (claims->n_more)
+		qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		share_out(c, claims->owner, round == 0);
 		run_tasks(c);
