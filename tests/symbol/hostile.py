@@ -13,7 +13,7 @@ import sys
 import tempfile
 import zlib
 
-COMPARE = sys.argv[1]
+COMPARE = os.path.abspath(sys.argv[1])
 SANITIZED = bool(os.environ.get("SANITIZED"))
 SECONDS = 20.0 if SANITIZED else 1.0
 DATA_MIB = 320                   # of memory that is not of files: a million units take 240
