@@ -378,7 +378,7 @@ static void walk_unknown(struct crew *c)
 			continue;
 		u->first_asked = 0;
 		u->n_asked = n;
-		if (!spend(&w->budget, 2 * n))          /* the addresses are gone through for each */
+		if (!spend(&w->budget, 4 * n))          /* the addresses are gone through for each */
 			break;
 		work_on_unit(w, &(struct task){ u, 0, WORK_TREE });
 		if (w->n_nodes == nodes)

@@ -8,6 +8,7 @@
  */
 #include "symbol/resolve.h"
 
+#include <elf.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -188,6 +189,34 @@ static const struct symtab_hit *entry_symbol(const struct job *j, uint64_t entry
 	return hit && hit->name && hit->start == entry && is_mangled(hit->name) ? hit : NULL;
 }
 
+static size_t first_at(const struct job *j, uint64_t address)
+{
+	size_t from = 0, left = j->n;
+	while (left > 0) {
+		size_t half = left / 2;
+		bool right = j->addresses[from + half] < address;
+		from += right ? half + 1 : 0;
+		left = right ? left - half - 1 : half;
+	}
+	return from;
+}
+
+/* A symbol without a size that is exported from where a function begins is the function's: how far that reaches, .eh_frame says. */
+static void name_by_starts(struct job *j)
+{
+	struct elf_symbols walk;
+	struct elf_symbol s;
+	if (!elf_symbols_begin(&walk, &j->binary->image, true))
+		return;
+	while (elf_symbols_next(&walk, &s)) {
+		if (s.bytes || s.section == SHN_UNDEF || s.type != STT_FUNC || !*s.name)
+			continue;
+		for (size_t i = first_at(j, s.value); i < j->n && j->starts[i] == s.value; i++)
+			if (!j->symbols[i].name)
+				j->symbols[i] = (struct symtab_hit){ s.name, strlen(s.name), s.value, SYMTAB_DYNAMIC };
+	}
+}
+
 static int find_starts(struct job *j)
 {
 	j->starts = malloc((j->n + 1) * sizeof(*j->starts));
@@ -198,8 +227,10 @@ static int find_starts(struct job *j)
 		j->starts[i] = EH_FRAME_NONE;
 		any |= !j->symbols[i].name;
 	}
-	if (any)
+	if (any) {
 		eh_frame_starts(&j->binary->image, j->addresses, j->n, j->starts);
+		name_by_starts(j);
+	}
 	return 0;
 }
 

@@ -21,7 +21,8 @@
  *               alias of a C library function (__GI___fork, fork); line 0 (the reference then says the unit's file)
  *   alias       the outermost function is named by another symbol that covers the address (folded or aliased code)
  *   start       there is no symbol: we say where the function begins (fn_2a300), the reference says nothing
- *   neighbour   the reference names a symbol that does not cover the address (padding, PLT stubs): checked in the symbol table
+ *   neighbour   the reference names a symbol that does not cover the address (padding, PLT stubs): checked in the symbol table, and for
+ *               symbols without a size in .eh_frame
  *   unnamed     no name from the reference, but a symbol that covers the address from us: checked
  *   extra       no name from the reference, and one from us that no symbol confirms
  *   missed      something from the reference, and nothing from us
@@ -31,6 +32,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +62,7 @@ struct settings {
 /* A function symbol, the end of its section, and the end of whatever begins before it. */
 struct symbol {
 	uint64_t start, end, section_end, all_end;
+	bool unsized;
 	const char *name;
 };
 
@@ -178,10 +181,7 @@ static void add_symbols(struct symbols *to, const struct elf_image *image, bool 
 		if (!slot)
 			fail("symbols");
 		uint64_t section_end = elf_section(image, s.section, &in) ? in.address + in.bytes : UINT64_MAX;
-		/* What is exported is a part of what there is: who knows what comes behind it. */
-		if (dynamic)
-			section_end = s.value;
-		*slot = (struct symbol){ s.value, s.value + s.bytes, section_end, 0, s.name };
+		*slot = (struct symbol){ s.value, s.value + s.bytes, section_end, 0, s.bytes == 0, s.name };
 	}
 }
 
@@ -213,8 +213,12 @@ static void load_symbols(struct asked *a)
 	}
 }
 
-/* Does a symbol of that name (NULL: of any, sized or not) cover the address? */
-static bool covers(const struct symbols *s, const char *name, uint64_t address)
+/*
+ * Does a symbol of that name cover the address? start: where the function begins that .eh_frame knows there (or NO_START); what has no size
+ * and begins elsewhere is another one's.
+ */
+#define NO_START UINT64_MAX
+static bool covers_from(const struct symbols *s, const char *name, uint64_t address, uint64_t start)
 {
 	size_t from = 0, to = s->n;
 	while (from < to) {
@@ -225,9 +229,15 @@ static bool covers(const struct symbols *s, const char *name, uint64_t address)
 			to = middle;
 	}
 	for (; from-- > 0 && s->items[from].all_end > address;)
-		if (s->items[from].end > address && (!name || !strcmp(s->items[from].name, name)))
+		if (s->items[from].end > address && !strcmp(s->items[from].name, name) &&
+		    (start == NO_START || !s->items[from].unsized || s->items[from].start == start))
 			return true;
 	return false;
+}
+
+static bool covers(const struct symbols *s, const char *name, uint64_t address)
+{
+	return covers_from(s, name, address, NO_START);
 }
 
 /* --- us --- */
@@ -561,8 +571,11 @@ static enum kind judge(const struct asked *a, size_t i, const struct reference_f
 	bool we_know = ours.function || ours.line;
 	if (!we_know && !they_know)
 		return SAME;                    /* at most the file that padding is from */
+	uint64_t start = NO_START;
+	if (quality == ANSWER_START && (!ours.function || sscanf(ours.function, "fn_%" SCNx64, &start) != 1))
+		return NAME;
 	if (they_name && n <= 1 && n_theirs == 1 && (n == 0 || quality == ANSWER_START || !ours.function) &&
-	    !covers(&a->symbols, theirs[0].function, address))
+	    !covers_from(&a->symbols, theirs[0].function, address, start))
 		return NEIGHBOUR;
 	if (quality == ANSWER_START)
 		return they_know ? MISSED : START;

@@ -11,7 +11,6 @@
 #   unnamed     it has no name where a symbol covers the address: it doesn't look into a debug file's symbol table, and
 #               ignores local labels of hand-written code
 # All others must not occur, or (on programs that we did not build) in at most one of a thousand addresses:
-#   missed      of .dynsym's symbols without a size (libLLVM has some), which may reach anywhere, we take none
 #   name, file, line of addr2line: it puts the symbol's name on the innermost inlined frame when DWARF has no linkage name; loses
 #               inlined frames of clang's DWARF 5; sometimes takes the unit's file for a header's line (shapes.cc:523: it has no such line)
 set -u
