@@ -93,7 +93,8 @@ static bool demangle_cxx_or_rust(const char *name, size_t length, enum demangle_
 	struct sink s = { .out = b, .start = b->len };
 	if (setjmp(s.enough))
 		return false;
-	if (rust_demangle_callback(name, 0, sink_add, &s))
+	/* Rust's older names are C++ ones that end in a hash: "17h" and sixteen digits. */
+	if ((name[1] == 'R' || memmem(name, length, "17h", 3)) && rust_demangle_callback(name, 0, sink_add, &s))
 		return true;
 	b->len = s.start;
 	int options = DMGL_ANSI | (mode == DEMANGLE_FULL ? DMGL_PARAMS : 0) | (length > 1000 ? DMGL_NO_RECURSE_LIMIT : 0);

@@ -26,6 +26,7 @@
 #define NODE_NONE UINT32_MAX
 #define NODES_MAX ((size_t)1 << 26)
 #define NAME_BYTES_MAX ((size_t)64 << 10)       /* longer names are damage */
+#define RECENT_NAMES 2048
 #define ORIGINS_MAX 16                          /* steps from an entry to the one that has its name */
 
 /* --- bytes ------------------------------------------------------------------ */
@@ -295,6 +296,7 @@ struct dwarf_worker {
 	struct index other_index;
 	struct entry_name *names; size_t n_names, names_capacity;
 	struct index name_index;
+	uint32_t recent_names[RECENT_NAMES]; /* by hash: the index + 1 of the one that was asked for last */
 	struct concrete *concretes; size_t n_concretes, concretes_capacity;
 	struct dwarf_text *texts; size_t n_texts, texts_capacity;
 	struct index text_index;             /* of names, by where they stand */

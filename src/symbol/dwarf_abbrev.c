@@ -36,7 +36,7 @@ static const uint8_t *skip_spec(const uint8_t *p, const uint8_t *end)
 	return NULL;
 }
 
-/* The declaration at *p, which moves behind it; *ret_code 0 at the end of the table. False at damage. */
+/* The beginning of the declaration at *p, which moves to its pairs; *ret_code 0 at the end of the table. False at damage. */
 static bool declaration(const uint8_t **p, const uint8_t *end, uint64_t *ret_code, struct abbrev *ret)
 {
 	if (*p >= end)
@@ -48,8 +48,7 @@ static bool declaration(const uint8_t **p, const uint8_t *end, uint64_t *ret_cod
 	*ret = (struct abbrev){ .tag = tag > UINT16_MAX ? 0 : (uint16_t)tag, .known = true };
 	ret->children = *(*p)++ != 0;
 	ret->spec = *p;
-	*p = skip_spec(*p, end);
-	return *p != NULL;
+	return true;
 }
 
 bool abbrev_find(const struct unit *u, uint64_t code, struct budget *budget, struct abbrev *ret)
@@ -60,8 +59,9 @@ bool abbrev_find(const struct unit *u, uint64_t code, struct budget *budget, str
 	uint64_t found;
 	const uint8_t *p = s.at + u->abbrevs, *before = p;
 	while (declaration(&p, s.at + s.n, &found, ret) && found) {
-		if (found == code)
-			return true;
+		p = skip_spec(p, s.at + s.n);
+		if (!p || found == code)
+			return p != NULL;
 		if (!spend(budget, (uint64_t)(p - before)))
 			return false;
 		before = p;
@@ -218,19 +218,25 @@ static bool add_attribute(struct abbrevs *a, const struct unit *u, size_t first,
 	return bytes == 0 || add_operation(a, &(struct operation){ .kind = operation, .bytes = (uint32_t)(bytes > 0 ? bytes : 0) });
 }
 
-static bool compile(struct abbrevs *a, const struct unit *u, struct abbrev *b, struct step *ret)
+/* Also tells where the pairs end: *at moves there, or is NULL at damage. False: out of memory. */
+static bool compile(struct abbrevs *a, const struct unit *u, struct abbrev *b, const uint8_t **at, const uint8_t *end, struct step *ret)
 {
 	struct compiled c = { .sibling = -1, .kind = STEP_FIXED };
 	size_t first = a->n_operations;
-	const uint8_t *p = b->spec;
+	const uint8_t *p = *at;
 	for (;;) {
 		uint64_t name = read_uleb(&p), form = read_uleb(&p);
 		int64_t implicit = form == DW_FORM_implicit_const ? read_sleb(&p) : 0;
+		if (p > end) {
+			*at = NULL;
+			return true;
+		}
 		if (!name && !form)
 			break;
 		if (!add_attribute(a, u, first, name, form, implicit, &c))
 			return false;
 	}
+	*at = p;
 	b->operations = (uint32_t)first;
 	*ret = (struct step){ .kind = c.kind, .entry = (uint8_t)class_of(b->tag, c.has_code), .children = b->children };
 	/* So many bytes may be run over before the end is looked for: see SPAN_SLACK. */
@@ -245,50 +251,60 @@ static bool compile(struct abbrevs *a, const struct unit *u, struct abbrev *b, s
 	return add_operation(a, &(struct operation){ .kind = OP_END });
 }
 
-static bool compile_all(struct abbrevs *a, const struct unit *u)
+/* --- tables --- */
+
+/* Room for one more code; what lies between is unknown. */
+static bool grow_table(struct abbrevs *a, uint64_t code, bool compiled)
 {
-	if (!memory_grow((void **)&a->steps, &a->steps_capacity, a->n + 1, sizeof(*a->steps), CODES_MAX + 2))
+	size_t n = code + 1;
+	if (!memory_grow((void **)&a->items, &a->items_capacity, n, sizeof(*a->items), CODES_MAX) ||
+	    (compiled && !memory_grow((void **)&a->steps, &a->steps_capacity, n, sizeof(*a->steps), CODES_MAX)))
 		return false;
-	memset(a->steps, 0, (a->n + 1) * sizeof(*a->steps));
-	a->n_operations = 0;
-	for (size_t i = 0; i < a->n; i++)
-		if (a->items[i].known && !compile(a, u, &a->items[i], &a->steps[i]))
-			return false;
-	a->compiled = true;
+	if (n > a->n) {
+		memset(a->items + a->n, 0, (n - a->n) * sizeof(*a->items));
+		if (compiled)
+			memset(a->steps + a->n, 0, (n - a->n) * sizeof(*a->steps));
+		a->n = n;
+	}
 	return true;
 }
 
-/* --- tables --- */
-
-/* Reads the table; false when it is damaged from its beginning on, or when memory or budget are used up. */
-static bool read_table(struct dwarf_worker *w, struct abbrevs *a, const struct unit *u)
+/* Reads the table, up to where it is damaged; false when memory or budget are used up, or when it isn't there. */
+static bool read_table(struct dwarf_worker *w, struct abbrevs *a, const struct unit *u, bool compiled)
 {
 	struct span s = u->file->abbrev;
-	a->n = 0;
-	a->compiled = false;
-	a->file = u->file;
-	a->offset = u->abbrevs;
-	a->version = u->version;
-	a->address_bytes = u->address_bytes;
-	a->offset_bytes = u->offset_bytes;
+	*a = (struct abbrevs){
+		.file = u->file, .offset = u->abbrevs, .version = u->version, .address_bytes = u->address_bytes, .offset_bytes = u->offset_bytes,
+		.items = a->items, .items_capacity = a->items_capacity, .steps = a->steps, .steps_capacity = a->steps_capacity,
+		.operations = a->operations, .operations_capacity = a->operations_capacity,
+	};
 	if (u->abbrevs >= s.n)
 		return false;
-	const uint8_t *begin = s.at + u->abbrevs, *p = begin;
+	const uint8_t *begin = s.at + u->abbrevs, *p = begin, *end = s.at + s.n;
 	uint64_t code;
 	struct abbrev b;
-	while (declaration(&p, s.at + s.n, &code, &b) && code && code < CODES_MAX) {
-		if (!memory_grow((void **)&a->items, &a->items_capacity, code + 1, sizeof(*a->items), CODES_MAX)) {
+	struct step step;
+	while (declaration(&p, end, &code, &b) && code && code < CODES_MAX) {
+		if (compiled && !compile(a, u, &b, &p, end, &step)) {
 			w->no_memory = true;
 			return false;
 		}
-		if (code >= a->n) {
-			memset(a->items + a->n, 0, (code + 1 - a->n) * sizeof(*a->items));
-			a->n = code + 1;
+		if (!compiled)
+			p = skip_spec(p, end);
+		if (!p)
+			break;
+		if (!grow_table(a, code, compiled)) {
+			w->no_memory = true;
+			return false;
 		}
-		if (!a->items[code].known)
-			a->items[code] = b;
+		if (a->items[code].known)
+			continue;
+		a->items[code] = b;
+		if (compiled)
+			a->steps[code] = step;
 	}
-	return spend(&w->budget, p ? (uint64_t)(p - begin) * 4 + a->n : a->n);
+	a->compiled = compiled;
+	return spend(&w->budget, (p ? (uint64_t)(p - begin) * 4 : s.n - u->abbrevs) + a->n);
 }
 
 static bool is_of(const struct abbrevs *a, const struct unit *u)
@@ -321,7 +337,7 @@ static const struct abbrevs *other_table(struct dwarf_worker *w, const struct un
 	}
 	*a = (struct abbrevs){ 0 };
 	index_insert(&w->other_index, hash, (uint32_t)(w->n_others - 1));
-	return read_table(w, a, u) ? a : NULL;
+	return read_table(w, a, u, false) ? a : NULL;
 }
 
 const struct abbrevs *abbrevs_of(struct dwarf_worker *w, const struct unit *u, bool compiled)
@@ -331,12 +347,8 @@ const struct abbrevs *abbrevs_of(struct dwarf_worker *w, const struct unit *u, b
 		return a;
 	if (!compiled)
 		return other_table(w, u);
-	if (!read_table(w, a, u)) {
+	if (!read_table(w, a, u, true)) {
 		w->damaged = true;
-		return NULL;
-	}
-	if (!compile_all(a, u)) {
-		w->no_memory = true;
 		return NULL;
 	}
 	return a;

@@ -432,6 +432,16 @@ size_t dwarf_frames(const struct dwarf_result *r, size_t i, struct dwarf_frame *
 	return 1;
 }
 
+bool dwarf_names_function(const struct dwarf_result *r, size_t i)
+{
+	const struct storage *s = r->storage;
+	const struct place *p = &s->places[i];
+	const struct node *node = node_of(s, p, p->node);
+	for (size_t n = 1; node && node->parent != NODE_NONE && n < DWARF_FRAMES_MAX; n++)
+		node = node_of(s, p, node->parent);
+	return node && node->name != DWARF_NO_TEXT;
+}
+
 void dwarf_result_finish(struct dwarf_result *r)
 {
 	if (!r)

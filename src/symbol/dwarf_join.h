@@ -62,6 +62,8 @@ struct dwarf_result {
 
 /* Frames of address i, innermost first, into room for DWARF_FRAMES_MAX; their number. One without any text: only a line. */
 size_t dwarf_frames(const struct dwarf_result *r, size_t i, struct dwarf_frame *ret);
+/* Has the outermost of them a name? */
+bool dwarf_names_function(const struct dwarf_result *r, size_t i);
 
 /* Only running out of memory is an error; damage leaves answers empty. */
 int dwarf_join(const struct dwarf_input *in, const uint64_t *addresses, size_t n, struct dwarf_result *ret, struct error *err);

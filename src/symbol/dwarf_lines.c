@@ -236,7 +236,6 @@ struct machine {
 	uint64_t next;               /* asked address; past it a row is looked at */
 	uint32_t file, line, column;
 	uint32_t row_file, row_line, row_column;
-	bool in_sequence;
 };
 
 struct run {
@@ -275,10 +274,9 @@ static inline __attribute__((always_inline)) void row(struct run *r, struct mach
 {
 	if (__builtin_expect(m->address > m->next, 0))
 		m->next = give(r, m->address, m->row_file, m->row_line, m->row_column);
-	if (__builtin_expect(!m->in_sequence || m->address < m->row_address, 0)) {
-		m->in_sequence = true;
+	/* At the beginning of a sequence, too. */
+	if (__builtin_expect(m->address < m->row_address, 0))
 		m->next = seek(r, m->address);
-	}
 	m->row_address = m->address;
 	m->row_file = m->file;
 	m->row_line = m->line;
@@ -287,7 +285,7 @@ static inline __attribute__((always_inline)) void row(struct run *r, struct mach
 
 static inline void begin_sequence(struct machine *m)
 {
-	*m = (struct machine){ .file = 1, .line = 1, .next = UINT64_MAX };
+	*m = (struct machine){ .row_address = UINT64_MAX, .file = 1, .line = 1, .next = UINT64_MAX };
 }
 
 /* The whole of an extended operation at p, or NULL at damage. *ret_n: its bytes. */

@@ -106,23 +106,32 @@ static void read_name(struct dwarf_worker *w, struct entry_place at, struct entr
 	ret->start_line = f.line > INT32_MAX ? 0 : (uint32_t)f.line;
 }
 
-static struct entry_name name_of(struct dwarf_worker *w, const struct dwarf_file *file, uint64_t offset)
+static const struct entry_name no_name = { .text = DWARF_NO_TEXT };
+
+/* Valid until the next is asked for. */
+static const struct entry_name *name_of(struct dwarf_worker *w, const struct dwarf_file *file, uint64_t offset)
 {
 	struct wanted_name n = { w, { file, offset } };
 	uint64_t hash = hash_mix(hash_u64((uintptr_t)file), offset);
+	/* Calls of one function stand together: most are answered by what fits into the cache of the processor. */
+	uint32_t *recent = &w->recent_names[hash % RECENT_NAMES];
+	if (*recent && same_entry(&n, *recent - 1))
+		return &w->names[*recent - 1];
 	uint32_t found = index_find(&w->name_index, hash, same_entry, &n);
-	if (found != INDEX_NONE)
-		return w->names[found];
-	struct entry_name name;
-	read_name(w, n.place, &name);
-	struct entry_name *slot = index_reserve(&w->name_index) ? ARRAY_PUSH(w->names, w->n_names, w->names_capacity, NODES_MAX) : NULL;
-	if (slot) {
+	if (found == INDEX_NONE) {
+		struct entry_name name;
+		read_name(w, n.place, &name);
+		struct entry_name *slot = index_reserve(&w->name_index) ? ARRAY_PUSH(w->names, w->n_names, w->names_capacity, NODES_MAX) : NULL;
+		if (!slot) {
+			w->no_memory = true;
+			return &no_name;
+		}
 		*slot = name;
-		index_insert(&w->name_index, hash, (uint32_t)(w->n_names - 1));
-	} else {
-		w->no_memory = true;
+		found = (uint32_t)(w->n_names - 1);
+		index_insert(&w->name_index, hash, found);
 	}
-	return name;
+	*recent = found + 1;
+	return &w->names[found];
 }
 
 /* --- scopes --- */
@@ -165,17 +174,17 @@ static const char *scope_name(struct dwarf_worker *w, const struct dwarf_file *f
 	switch (tag_of(w, file, offset)) {
 	case DW_TAG_namespace:
 	case DW_TAG_module:
-		name = name_of(w, file, offset).name;
+		name = name_of(w, file, offset)->name;
 		return name ? name : "(anonymous namespace)";
 	case DW_TAG_class_type:
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_interface_type:
 	case DW_TAG_enumeration_type:
-		name = name_of(w, file, offset).name;
+		name = name_of(w, file, offset)->name;
 		return name ? name : lambda ? "(lambda)" : "(anonymous class)";
 	case DW_TAG_subprogram:
-		return name_of(w, file, offset).name;
+		return name_of(w, file, offset)->name;
 	default:
 		return NULL;
 	}
@@ -276,13 +285,13 @@ static void name_node(struct dwarf_worker *w, struct node *n, struct line_table 
 	/* Inlined calls have nothing of their own, and many share an origin. */
 	if (n->parent != NODE_NONE && n->origin_form && form_reference(n->origin_form, n->origin, n->unit, &origin.file, &origin.offset))
 		at = origin;
-	struct entry_name name = name_of(w, at.file, at.offset);
-	n->name = name.text;
-	n->is_linkage = name.is_linkage;
-	n->start_line = name.start_line;
+	const struct entry_name *name = name_of(w, at.file, at.offset);
+	n->name = name->text;
+	n->is_linkage = name->is_linkage;
+	n->start_line = name->start_line;
 	if (n->parent != NODE_NONE)
 		n->call_path = t ? lines_path(w, t, n->call_file) : DWARF_NO_TEXT;
-	*ret_scope = (struct entry_place){ name.scope_file, name.scope_offset };
+	*ret_scope = (struct entry_place){ name->scope_file, name->scope_offset };
 }
 
 void names_of_nodes(struct dwarf_worker *w, size_t first, struct line_table *t)

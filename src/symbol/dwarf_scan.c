@@ -141,16 +141,41 @@ static uint32_t add_node(struct scan *s, const struct entry_values *v, uint64_t 
 }
 
 /* The next range of an entry where code can be and some address was asked; *ret_at is the first. */
-static bool next_asked(struct scan *s, struct range_list *l, uint64_t *ret_low, uint64_t *ret_high, size_t *ret_at)
+static bool next_asked(struct scan *s, struct range_list *l, uint64_t *ret_high, size_t *ret_at)
 {
-	while (spend(&s->w->budget, 8) && ranges_next(l, ret_low, ret_high)) {
-		if (*ret_high <= s->first || *ret_low > s->last || *ret_low >= *ret_high || !join_has_code(s->w->join, *ret_low))
+	uint64_t low;
+	while (spend(&s->w->budget, 8) && ranges_next(l, &low, ret_high)) {
+		if (*ret_high <= s->first || low > s->last || low >= *ret_high)
 			continue;
-		*ret_at = asked_lower_bound(s->asked, s->n, *ret_low);
-		if (*ret_at < s->n && s->asked[*ret_at].address < *ret_high)
+		*ret_at = asked_lower_bound(s->asked, s->n, low);
+		if (*ret_at < s->n && s->asked[*ret_at].address < *ret_high && join_has_code(s->w->join, low))
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Most entries have one range, and no address of it was asked: true when that is seen at a glance, in the forms that compilers use.
+ * False tells nothing.
+ */
+static inline bool nothing_asked(const struct scan *s, const struct entry_values *v)
+{
+	const struct attribute *low_pc = &v->of[WANT_LOW], *high_pc = &v->of[WANT_HIGH];
+	uint32_t both = 1u << WANT_LOW | 1u << WANT_HIGH;
+	bool swapped = s->u->file->swapped;
+	if ((v->present & (both | 1u << WANT_RANGES)) != both || low_pc->form != DW_FORM_addr || s->u->address_bytes != 8)
+		return false;
+	uint64_t low = read_u64(low_pc->at, swapped), bytes;
+	if (high_pc->form == DW_FORM_data4)
+		bytes = read_u32(high_pc->at, swapped);
+	else if (high_pc->form == DW_FORM_data8)
+		bytes = read_u64(high_pc->at, swapped);
+	else
+		return false;
+	if (low > s->last || bytes > UINT64_MAX - low || low + bytes <= s->first)
+		return true;
+	size_t at = asked_lower_bound(s->asked, s->n, low);
+	return at == s->n || s->asked[at].address >= low + bytes;
 }
 
 static void ranges_of(const struct scan *s, const struct entry_values *v, struct range_list *ret)
@@ -166,10 +191,12 @@ static uint32_t attach(struct scan *s, const struct entry_values *v, uint64_t en
 {
 	struct place *places = s->w->join->places;
 	struct range_list l;
-	uint64_t low, high;
+	uint64_t high;
 	uint32_t node = NODE_NONE;
 	size_t i;
-	for (ranges_of(s, v, &l); next_asked(s, &l, &low, &high, &i);)
+	if (nothing_asked(s, v))
+		return NODE_NONE;
+	for (ranges_of(s, v, &l); next_asked(s, &l, &high, &i);)
 		for (; i < s->n && s->asked[i].address < high; i++) {
 			struct place *place = &places[s->asked[i].index];
 			if (!spend(&s->w->budget, 2) || place->node != parent)
@@ -188,10 +215,12 @@ static uint32_t attach(struct scan *s, const struct entry_values *v, uint64_t en
 static bool any_asked(struct scan *s, const struct entry_values *v)
 {
 	struct range_list l;
-	uint64_t low, high;
+	uint64_t high;
 	size_t i;
+	if (nothing_asked(s, v))
+		return false;
 	ranges_of(s, v, &l);
-	return next_asked(s, &l, &low, &high, &i);
+	return next_asked(s, &l, &high, &i);
 }
 
 /* The address a function begins at. */

@@ -62,7 +62,7 @@ struct job {
 	size_t n_entries;                    /* of dwarf: sorted, without repeats */
 	struct symtab_hit *entry_symbols;    /* per entry: symbols may have the full names of what begins there */
 	uint32_t **texts_of;                 /* per table of dwarf's: which of texts each is */
-	uint32_t *symbol_texts;              /* per address: of its symbol's name */
+	uint32_t *symbol_texts;              /* per address: of its symbol's name; UINT32_MAX when that isn't wanted */
 	struct text *texts;      size_t n_texts, texts_capacity;
 	struct index text_index;
 	struct buf plains[THREADS_MAX];
@@ -303,14 +303,17 @@ static int collect(struct job *j)
 	for (size_t i = 0; i < j->n_entries && ok; i++)
 		if (j->entry_symbols[i].name)
 			ok = add_name(j, j->entry_symbols[i].name, j->entry_symbols[i].length) != UINT32_MAX;
-	/* The same symbol has many addresses, one after the other. */
+	/* The same symbol has many addresses, one after the other; most are of functions that have a better name. */
+	const struct symtab_hit *last = NULL;
 	for (size_t i = 0; i < j->n && ok; i++) {
 		const struct symtab_hit *hit = &j->symbols[i];
-		if (i && hit->name == hit[-1].name)
-			j->symbol_texts[i] = j->symbol_texts[i - 1];
-		else if (hit->name)
-			j->symbol_texts[i] = add_name(j, hit->name, hit->length);
-		ok = !hit->name || j->symbol_texts[i] != UINT32_MAX;
+		bool wanted = hit->name && !(j->dwarf.storage && dwarf_names_function(&j->dwarf, i));
+		j->symbol_texts[i] = UINT32_MAX;
+		if (!wanted)
+			continue;
+		j->symbol_texts[i] = last && hit->name == last->name ? j->symbol_texts[last - j->symbols] : add_name(j, hit->name, hit->length);
+		last = hit;
+		ok = j->symbol_texts[i] != UINT32_MAX;
 	}
 	return ok ? 0 : error_nomem(j->err, "function names");
 }
@@ -468,7 +471,7 @@ static int add_debug(struct job *j, size_t i, const struct dwarf_frame *frames, 
 		if (rc)
 			return rc;
 	}
-	if (!out[n - 1].function && j->symbols[i].name)
+	if (!out[n - 1].function && j->symbol_texts[i] != UINT32_MAX)
 		name_by_text(&out[n - 1], &j->texts[j->symbol_texts[i]]);
 	return answers_add(j->out, j->addresses[i], ANSWER_DEBUG, out, n, j->err);
 }
