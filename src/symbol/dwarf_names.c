@@ -272,11 +272,13 @@ static uint64_t find_concrete(const struct dwarf_worker *w, const struct node *n
 	return c ? c->code : 0;
 }
 
-/* Will the symbol table's name of the same code do? */
+/* Will the symbol table's name of the same code do? Another function's, folded with it, won't: identifiers stand in mangled names as they are. */
 static bool has_symbol(const struct dwarf_worker *w, const struct node *n)
 {
 	const struct symtab_hit *hit = &w->join->in->symbols[n->asked];
-	return n->code && hit->name && hit->start == n->code && name_is_mangled(hit->name);
+	const char *name = w->texts[n->name].at;
+	return n->code && hit->name && hit->start == n->code && name_is_mangled(hit->name) &&
+	       memmem(hit->name, hit->length, name, strcspn(name, "<"));
 }
 
 static void name_node(struct dwarf_worker *w, struct node *n, struct line_table *t, struct entry_place *ret_scope)
