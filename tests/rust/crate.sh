@@ -1,6 +1,6 @@
 #!/bin/bash
-# crate.sh prefixed|unprefixed : the Rust crate on a real tikv-jemallocator, as TAP: one case for each of cargo's tests. With
-# "prefixed" the axum example, too.
+# crate.sh : the Rust crate on a real tikv-jemallocator, with its prefix and without, as TAP: one case for each of cargo's tests; and
+# the axum example.
 #
 # HEAPGAUGE is the heapgauge program, LIBRARY where libheapgauge.a is, SOURCE the top of the source tree, TARGET where cargo
 # builds. The crates are those of Cargo.lock, from the registry or from where an earlier run put them.
@@ -108,17 +108,12 @@ assert abs(row["value"] / (65536 * 1024) - 1) < 0.4, row'
 
 get_crates
 
-case $1 in
-prefixed)
-	# Always the same packages: others would make other features of jemalloc's crate, and jemalloc anew.
-	all=(-p heapgauge -p heapgauge-tests -p heapgauge-axum --features heapgauge-tests/original)
-	cargo_test "_rjem_" "${all[@]}"
-	axum_example "${all[@]}"
-	;;
-unprefixed)
-	# Linked with the library of this build instead of one that cargo makes.
-	export HEAPGAUGE_LIB_DIR=$LIBRARY
-	cargo_test "no prefix" -p heapgauge-tests --features unprefixed
-	;;
-esac
+# Always the same packages: others would make other features of jemalloc's crate, and jemalloc anew.
+all=(-p heapgauge -p heapgauge-tests -p heapgauge-axum --features heapgauge-tests/original)
+cargo_test "_rjem_" "${all[@]}"
+axum_example "${all[@]}"
+
+# Linked with the library of this build instead of one that cargo makes.
+export HEAPGAUGE_LIB_DIR=$LIBRARY
+cargo_test "no prefix" -p heapgauge-tests --features unprefixed
 echo "1..$count"

@@ -6,7 +6,7 @@ heapgauge what each call path holds, and counts how often the truth lies within 
 sample counts as [0, 3 R]. Both sides can fail: too low is a wrong promise, too high (where the dump says
 enough to be exact) a useless one. At R = 1 all must agree to the byte.
 
-usage: coverage.py [--reduced] HEAPGAUGE POPULATION LOADED_LIBRARY WORK_DIRECTORY
+usage: coverage.py HEAPGAUGE POPULATION LOADED_LIBRARY WORK_DIRECTORY
 """
 import argparse
 import concurrent.futures
@@ -252,12 +252,12 @@ class Category:
                   if pair.value and pair.ideal_width > 1]
         self.width = statistics.median(ratios) if ratios else math.nan
 
-    def verdict(self, wanted):
-        """None, or what is wrong. Fewer pairs than wanted widen the limits by two standard errors."""
+    def verdict(self, PAIRS_WANTED):
+        """None, or what is wrong. Fewer pairs than PAIRS_WANTED widen the limits by two standard errors."""
         low, high = LIMITS[self.name]
-        if self.n < wanted:
-            return "%d pairs, wanted %d" % (self.n, wanted)
-        slack = 2 * math.sqrt(0.05 * 0.95 / self.n) if wanted < PAIRS_WANTED else 0
+        if self.n < PAIRS_WANTED:
+            return "%d pairs, PAIRS_WANTED %d" % (self.n, wanted)
+        slack = 2 * math.sqrt(0.05 * 0.95 / self.n) if PAIRS_WANTED < PAIRS_WANTED else 0
         if self.coverage < low - slack:
             return "covered %.2f %%, less than %.2f %%" % (100 * self.coverage, 100 * (low - slack))
         if self.coverage > high + slack:
@@ -272,19 +272,19 @@ def by_category(pairs):
     return {name: Category(name, of_it) for name, of_it in found.items()}
 
 
-def check_categories(pairs, wanted):
+def check_categories(pairs, PAIRS_WANTED):
     for category in by_category(pairs).values():
         low, high = LIMITS[category.name]
         tap.note("%-42s %6d pairs  %6.2f %% covered (%.0f-%.0f)  width %.2f of ideal" %
                  (category.name, category.n, 100 * category.coverage, 100 * low, 100 * high, category.width))
-        tap.check(category.verdict(wanted) is None, category.name, category.verdict(wanted))
+        tap.check(category.verdict(PAIRS_WANTED) is None, category.name, category.verdict(wanted))
     for rate in sorted(RATES):
         for category in by_category(pair for pair in pairs if pair.rate == rate).values():
             tap.note("  at %3d KiB: %-40s %6d pairs  %6.2f %% covered  width %.2f" %
                      (rate // KIB, category.name, category.n, 100 * category.coverage, category.width))
 
 
-def check_can_fail(pairs, wanted):
+def check_can_fail(pairs, PAIRS_WANTED):
     """The same judgement on numbers spoiled on purpose must not pass."""
     def scaled(pair, factor):
         middle = pair.value
@@ -295,14 +295,14 @@ def check_can_fail(pairs, wanted):
 
     spoilt = {
         "intervals twice as wide": (lambda p, i: scaled(p, 2), (ONE_MANY, RAW_ONE)),
-        "intervals too narrow": (lambda p, i: scaled(p, 0.75 if wanted == PAIRS_WANTED else 0.6), (ONE_MANY, RAW_ONE)),
+        "intervals too narrow": (lambda p, i: scaled(p, 0.75 if PAIRS_WANTED == PAIRS_WANTED else 0.6), (ONE_MANY, RAW_ONE)),
         "intervals of a third": (lambda p, i: scaled(p, 1 / 3), LIMITS),
         "estimates not unsampled": (lambda p, i: p.changed(low=p.low * 0.6, high=p.high * 0.6), (ONE_MANY, RAW_ONE)),
         "every tenth stack lost": (missing, (ONE_MANY, RAW_ONE, FUNCTIONS)),
     }
     for what, (spoil, names) in spoilt.items():
         categories = by_category(spoil(pair, i) for i, pair in enumerate(pairs))
-        passed = [name for name in names if categories[name].verdict(wanted) is None]
+        passed = [name for name in names if categories[name].verdict(PAIRS_WANTED) is None]
         tap.check(not passed, "the check fails on " + what, "passed: " + ", ".join(passed))
 
 
@@ -353,8 +353,7 @@ def standard_errors(pairs, run):
 
 def plan(options):
     """Every seed at a rate is run without and with accumulated counts; some also with raw counts."""
-    seeds = {4 * KIB: 7, 64 * KIB: 11, 512 * KIB: 10} if not options.reduced else \
-            {4 * KIB: 1, 64 * KIB: 2, 512 * KIB: 2}
+    seeds = {4 * KIB: 7, 64 * KIB: 11, 512 * KIB: 10}
     for rate, n in seeds.items():
         for seed in range(1, n + 1):
             for accum in (False, True):
@@ -376,12 +375,10 @@ def ask(options, run, number):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--reduced", action="store_true", help="fewer runs: for builds that are slow")
     for name in ("heapgauge", "population", "loaded", "work"):
         parser.add_argument(name)
     options = parser.parse_args()
     os.makedirs(options.work, exist_ok=True)
-    wanted = 300 if options.reduced else PAIRS_WANTED
 
     exact = Run(options.work + "/exact", 1, 1, accum=True)
     exact.make(options)
@@ -401,11 +398,11 @@ def main():
                 if one.rate == two.rate and one.seed != two.seed]
         for here in pool.map(lambda two: list(compare_processes(options, *two)), twos):
             pairs += here
-    check_categories(pairs, wanted)
+    check_categories(pairs, PAIRS_WANTED)
     check_narrower(pairs)
     check_unbiased(pairs)
     check_independent(runs, {run: errors for run, (_, errors) in zip(runs, asked)})
-    check_can_fail(pairs, wanted)
+    check_can_fail(pairs, PAIRS_WANTED)
     return tap.done()
 
 
