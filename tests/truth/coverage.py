@@ -252,16 +252,15 @@ class Category:
                   if pair.value and pair.ideal_width > 1]
         self.width = statistics.median(ratios) if ratios else math.nan
 
-    def verdict(self, PAIRS_WANTED):
-        """None, or what is wrong. Fewer pairs than PAIRS_WANTED widen the limits by two standard errors."""
+    def verdict(self):
+        """None, or what is wrong."""
         low, high = LIMITS[self.name]
         if self.n < PAIRS_WANTED:
-            return "%d pairs, PAIRS_WANTED %d" % (self.n, wanted)
-        slack = 2 * math.sqrt(0.05 * 0.95 / self.n) if PAIRS_WANTED < PAIRS_WANTED else 0
-        if self.coverage < low - slack:
-            return "covered %.2f %%, less than %.2f %%" % (100 * self.coverage, 100 * (low - slack))
-        if self.coverage > high + slack:
-            return "covered %.2f %%, more than %.2f %%" % (100 * self.coverage, 100 * (high + slack))
+            return "%d pairs, wanted %d" % (self.n, PAIRS_WANTED)
+        if self.coverage < low:
+            return "covered %.2f %%, less than %.2f %%" % (100 * self.coverage, 100 * low)
+        if self.coverage > high:
+            return "covered %.2f %%, more than %.2f %%" % (100 * self.coverage, 100 * high)
         return None
 
 
@@ -272,19 +271,19 @@ def by_category(pairs):
     return {name: Category(name, of_it) for name, of_it in found.items()}
 
 
-def check_categories(pairs, PAIRS_WANTED):
+def check_categories(pairs):
     for category in by_category(pairs).values():
         low, high = LIMITS[category.name]
         tap.note("%-42s %6d pairs  %6.2f %% covered (%.0f-%.0f)  width %.2f of ideal" %
                  (category.name, category.n, 100 * category.coverage, 100 * low, 100 * high, category.width))
-        tap.check(category.verdict(PAIRS_WANTED) is None, category.name, category.verdict(wanted))
+        tap.check(category.verdict() is None, category.name, category.verdict())
     for rate in sorted(RATES):
         for category in by_category(pair for pair in pairs if pair.rate == rate).values():
             tap.note("  at %3d KiB: %-40s %6d pairs  %6.2f %% covered  width %.2f" %
                      (rate // KIB, category.name, category.n, 100 * category.coverage, category.width))
 
 
-def check_can_fail(pairs, PAIRS_WANTED):
+def check_can_fail(pairs):
     """The same judgement on numbers spoiled on purpose must not pass."""
     def scaled(pair, factor):
         middle = pair.value
@@ -295,14 +294,14 @@ def check_can_fail(pairs, PAIRS_WANTED):
 
     spoilt = {
         "intervals twice as wide": (lambda p, i: scaled(p, 2), (ONE_MANY, RAW_ONE)),
-        "intervals too narrow": (lambda p, i: scaled(p, 0.75 if PAIRS_WANTED == PAIRS_WANTED else 0.6), (ONE_MANY, RAW_ONE)),
+        "intervals too narrow": (lambda p, i: scaled(p, 0.75), (ONE_MANY, RAW_ONE)),
         "intervals of a third": (lambda p, i: scaled(p, 1 / 3), LIMITS),
         "estimates not unsampled": (lambda p, i: p.changed(low=p.low * 0.6, high=p.high * 0.6), (ONE_MANY, RAW_ONE)),
         "every tenth stack lost": (missing, (ONE_MANY, RAW_ONE, FUNCTIONS)),
     }
     for what, (spoil, names) in spoilt.items():
         categories = by_category(spoil(pair, i) for i, pair in enumerate(pairs))
-        passed = [name for name in names if categories[name].verdict(PAIRS_WANTED) is None]
+        passed = [name for name in names if categories[name].verdict() is None]
         tap.check(not passed, "the check fails on " + what, "passed: " + ", ".join(passed))
 
 
@@ -398,11 +397,11 @@ def main():
                 if one.rate == two.rate and one.seed != two.seed]
         for here in pool.map(lambda two: list(compare_processes(options, *two)), twos):
             pairs += here
-    check_categories(pairs, PAIRS_WANTED)
+    check_categories(pairs)
     check_narrower(pairs)
     check_unbiased(pairs)
     check_independent(runs, {run: errors for run, (_, errors) in zip(runs, asked)})
-    check_can_fail(pairs, PAIRS_WANTED)
+    check_can_fail(pairs)
     return tap.done()
 
 
