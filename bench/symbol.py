@@ -263,7 +263,7 @@ def parse():
     parser.add_argument("--work", default=HERE + "/work-symbol")
     parser.add_argument("--results", help="Markdown file to write (default bench/results/DATE-symbol.md)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, without 200,000 addresses")
-    parser.add_argument("--only", action="append", help="just this binary; may be repeated")
+    parser.add_argument("--only", action="append", help="just this binary of WORK/bin; may be repeated")
     parser.add_argument("--no-build", action="store_true", help="with the binaries that there are")
     options = parser.parse_args()
     options.build, options.work = os.path.abspath(options.build), os.path.abspath(options.work)
@@ -283,7 +283,7 @@ def main():
     options.ours, options.peers = ours(options), peers(options)
 
     def present(names):
-        return [folder + "/" + n for n in names if os.path.exists(folder + "/" + n) and (not options.only or n in options.only)]
+        return [folder + "/" + n for n in options.only or names if os.path.exists(folder + "/" + n)]
 
     lines = ["# Names for addresses: heapgauge and its peers", "", machine, "",
              "Peers: " + "; ".join("%s %s" % (who.name, who.version) for who in options.peers) + ".", "",
