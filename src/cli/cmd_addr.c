@@ -22,6 +22,7 @@
 #define LINE_MAX_BYTES 99                    /* what addr2line takes for a line; the rest is the next one */
 #define CROWD 16                             /* lines that nobody writes who waits for each answer */
 #define REMEMBER_MOST 256                    /* addresses at once; answers to more are not kept for later */
+#define MEASURED ((size_t)8 << 10)
 #define OUTPUT_BYTES ((size_t)256 << 10)     /* written at once */
 #define CROWD_WAIT_MS 2
 #define REMEMBERED_MAX ((size_t)1 << 20)     /* addresses, and as many times 256 bytes of text */
@@ -31,6 +32,13 @@ struct addr_settings {
 	const char *binary, *section, *target;
 	const char *style;                   /* of -C: NULL, "", or its word */
 	bool addresses, basenames, functions, inlines, pretty, limit, no_limit, version;
+};
+
+/* A text that answers have, and that has been looked at: names and paths come back again and again. */
+struct measured {
+	const char *text;
+	uint32_t bytes;
+	bool has_clone;              /* "f.cold": see add_clones() */
 };
 
 /* Text of an answer, without the line of -a. */
@@ -52,6 +60,7 @@ struct addr {
 	struct index index;                  /* of answers, by address */
 	struct buf texts;
 	struct buf out;
+	struct measured *measured;           /* by where they stand: MEASURED of them */
 	bool warned;
 };
 
@@ -188,11 +197,14 @@ static uint64_t in_file(const struct addr *a, uint64_t asked)
 	return asked < a->limit ? asked + a->base : UINT64_MAX;
 }
 
+static bool is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
 /* What GNU's demangler shows of the suffixes that our names have not: "f.cold" is "f() [clone .cold]". */
 static void add_clones(struct buf *b, const char *name)
 {
-	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
-		return;
 	for (const char *c = name + demangle_without_suffix(name); *c;) {
 		size_t n = 1 + strcspn(c + 1, ".");
 		while (c[n] == '.' && c[n + 1] >= '0' && c[n + 1] <= '9')
@@ -233,23 +245,31 @@ static const char *function_of(const struct addr *a, const struct symbol_frame *
 	return a->mode == DEMANGLE_NONE ? linked : f->function;
 }
 
-/* Answers are most of the time that a batch out of the cache takes, so a frame's texts are measured once and copied at once. */
+static struct measured measure(const struct addr *a, const char *text)
+{
+	struct measured *m = &a->measured[hash_u64((uintptr_t)text) % MEASURED];
+	if (m->text != text)
+		*m = (struct measured){ text, (uint32_t)strlen(text), is_mangled(text) && text[demangle_without_suffix(text)] };
+	return *m;
+}
+
 static void add_frame(const struct addr *a, const struct symbol_frame *f, struct buf *b)
 {
-	const char *function = a->settings->functions ? function_of(a, f) : "", *file = f->file ? f->file : "??";
-	if (a->settings->basenames)
-		file = path_base(file);
-	size_t function_bytes = strlen(function), file_bytes = strlen(file);
-	if (!buf_reserve(b, function_bytes + file_bytes + 8))
+	struct measured function = { .text = "" }, file = measure(a, f->file ? f->file : "??");
+	if (a->settings->functions)
+		function = measure(a, function_of(a, f));
+	const char *path = a->settings->basenames ? path_base(file.text) : file.text;
+	size_t path_bytes = file.bytes - (size_t)(path - file.text);
+	if (!buf_reserve(b, function.bytes + path_bytes + 8))
 		return;
-	memcpy(b->data + b->len, function, function_bytes);
-	b->len += function_bytes;
+	memcpy(b->data + b->len, function.text, function.bytes);
+	b->len += function.bytes;
 	if (a->settings->functions) {
-		if (f->system_name && a->mode == DEMANGLE_FULL)
+		if (f->system_name && a->mode == DEMANGLE_FULL && measure(a, f->system_name).has_clone)
 			add_clones(b, f->system_name);
 		buf_adds(b, a->settings->pretty ? " at " : "\n");
 	}
-	buf_add(b, file, file_bytes);
+	buf_add(b, path, path_bytes);
 	buf_addc(b, ':');
 	if (f->line)
 		add_number(b, f->line, 10, 1);
@@ -329,6 +349,8 @@ static void resolve_fresh(struct addr *a, struct symbol_answers *ret)
 	struct error reason;
 	o.demangle = a->mode;
 	*ret = (struct symbol_answers){ 0 };
+	/* What stood where the next answers' texts do is gone. */
+	memset(a->measured, 0, MEASURED * sizeof(*a->measured));
 	int failed = symbol_resolve_addresses(a->binary, "", a->fresh, a->n_fresh, SYMBOL_FULL, &o, ret, &reason);
 	progress_stop();
 	if (failed)
@@ -508,6 +530,7 @@ static void finish(struct addr *a)
 	free(a->asked);
 	free(a->fresh);
 	free(a->answers);
+	free(a->measured);
 	buf_finish(&a->texts);
 	buf_finish(&a->out);
 	addr_symbols_finish(&a->symbols);
@@ -533,7 +556,8 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 		a.binary = "a.out";
 	buf_init(&a.texts, BUF_MAX_DEFAULT);
 	buf_init(&a.out, BUF_MAX_DEFAULT);
-	failed = open_binary(&a, err);
+	a.measured = calloc(MEASURED, sizeof(*a.measured));
+	failed = a.measured ? open_binary(&a, err) : error_nomem(err, "answers");
 	if (!failed)
 		failed = n ? answer_operands(&a, operands, n, err) : answer_input(&a, err);
 	finish(&a);
