@@ -1,7 +1,8 @@
 #!/bin/sh
 # Fuzzes one reader: fuzz/run.sh NAME [SECONDS [LIBFUZZER-OPTION...]]. Needs clang with libFuzzer. The corpus grows in
 # build-fuzz/NAME; fuzz/corpus/NAME holds the small one that is kept (see -merge=1 of libFuzzer). For many runs of
-# what is known well: FUZZ_CFLAGS=-fno-sanitize-coverage=trace-cmp,indirect-calls is twice as fast.
+# what is known well: FUZZ_CFLAGS=-fno-sanitize-coverage=trace-cmp,indirect-calls is twice as fast, and FUZZ_SANITIZERS=fuzzer (no others; pages
+# that can't be touched still end it) several times for units.
 set -eu
 cd "$(dirname "$0")/.."
 name=$1 seconds=${2:-1800}
@@ -19,6 +20,11 @@ dwarf)
 		src/symbol/sections.c src/symbol/symtab.c -lzstd -llzma -liberty"
 	set -- -max_len=65536 -malloc_limit_mb=512 -report_slow_units=1 "$@"
 	;;
+units)
+	modules="base"
+	extra="$(ls src/symbol/dwarf_*.c) src/symbol/elf_file.c src/symbol/sections.c -lzstd -llzma -Wl,--wrap=elf_file_open_fd,--wrap=sections_init"
+	set -- -max_len=2560 -malloc_limit_mb=512 -report_slow_units=1 "$@"
+	;;
 perf_map) modules="base" extra="src/symbol/perf_map.c" ;;
 answers) modules="base" extra="src/symbol/answers.c" ;;
 *) modules="base profile format" ;;
@@ -26,7 +32,7 @@ esac
 sources=$(for module in $modules; do echo "src/$module/"*.c; done)
 clang=$(command -v clang || command -v clang-14)
 "$clang" -std=gnu11 -D_GNU_SOURCE -g -O2 -fno-omit-frame-pointer -Isrc -Iinclude \
-	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o "build-fuzz/fuzz_$name" \
+	-fsanitize="${FUZZ_SANITIZERS:-fuzzer,address,undefined}" -fno-sanitize-recover=all -o "build-fuzz/fuzz_$name" \
 	${FUZZ_CFLAGS:-} "fuzz/fuzz_$name.c" $sources ${extra:-} -ldeflate -lisal -lz -lm -pthread
 [ ! -f "fuzz/$name.dict" ] || set -- "-dict=fuzz/$name.dict" "$@"
 exec "build-fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 "$@" \
