@@ -27,6 +27,7 @@
 #define NODES_MAX ((size_t)1 << 26)
 #define NAME_BYTES_MAX ((size_t)64 << 10)       /* longer names are damage */
 #define RECENT_NAMES 2048
+#define TEXT_COST 8u                             /* of the budget, for each byte of a text that is put together and kept */
 #define ORIGINS_MAX 16                          /* steps from an entry to the one that has its name */
 
 /* --- bytes ------------------------------------------------------------------ */

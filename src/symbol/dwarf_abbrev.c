@@ -10,8 +10,10 @@
 #include "symbol/dwarf_steps.h"
 
 #define CODES_MAX ((uint64_t)1 << 20)           /* compilers number them from 1 on */
+#define CODES_FREE 256u                          /* that may be skipped; otherwise a few bytes could ask for a table of megabytes */
 #define FIXED_MAX 0xffffu                        /* bytes of an entry with a step of its own */
 #define TABLES_MAX 65536
+#define OTHER_COST 32u                           /* of the budget, for each code of a table that is kept */
 
 void abbrevs_finish(struct abbrevs *a)
 {
@@ -284,7 +286,7 @@ static bool read_table(struct dwarf_worker *w, struct abbrevs *a, const struct u
 	uint64_t code;
 	struct abbrev b;
 	struct step step;
-	while (declaration(&p, end, &code, &b) && code && code < CODES_MAX) {
+	while (declaration(&p, end, &code, &b) && code && code < CODES_MAX && code < CODES_FREE + (uint64_t)(p - begin)) {
 		if (compiled && !compile(a, u, &b, &p, end, &step)) {
 			w->no_memory = true;
 			return false;
@@ -337,7 +339,8 @@ static const struct abbrevs *other_table(struct dwarf_worker *w, const struct un
 	}
 	*a = (struct abbrevs){ 0 };
 	index_insert(&w->other_index, hash, (uint32_t)(w->n_others - 1));
-	return read_table(w, a, u, false) ? a : NULL;
+	/* It stays: units that each have their own of a shared section pay for the memory, too. */
+	return read_table(w, a, u, false) && spend(&w->budget, OTHER_COST * a->n) ? a : NULL;
 }
 
 const struct abbrevs *abbrevs_of(struct dwarf_worker *w, const struct unit *u, bool compiled)

@@ -201,7 +201,7 @@ static const char *join_path(struct dwarf_worker *w, const struct line_table *t,
 		parts[0] = own;
 	for (int i = 0; i < 3; i++)
 		bytes += parts[i] ? strnlen(parts[i], NAME_BYTES_MAX) + 1 : 0;
-	char *text = bytes < NAME_BYTES_MAX ? worker_memory(w, bytes + 1) : NULL;
+	char *text = bytes < NAME_BYTES_MAX && spend(&w->budget, TEXT_COST * bytes) ? worker_memory(w, bytes + 1) : NULL;
 	for (int i = 0; i < 3 && text; i++) {
 		size_t length = parts[i] ? strlen(parts[i]) : 0;
 		if (!length)

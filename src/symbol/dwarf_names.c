@@ -62,14 +62,16 @@ static bool read_entry(struct dwarf_worker *w, struct entry_place *at, struct fo
 		return false;
 	unit_root(u);
 	const struct abbrevs *table = abbrevs_of(w, u, false);
-	const uint8_t *p = at->file->info.at + at->offset;
+	const uint8_t *p = at->file->info.at + at->offset, *begin = p, *last = p;
 	uint64_t code = read_uleb(&p);
 	if (!table || code == 0 || code >= table->n || !table->items[code].known)
 		return false;
 	struct attribute a;
 	f->next.form = 0;
-	for (const uint8_t *spec = table->items[code].spec; attribute_next(u, &spec, &p, &a);)
+	for (const uint8_t *spec = table->items[code].spec; attribute_next(u, &spec, &p, &a); last = p)
 		take_attribute(f, &a, u);
+	/* Many may refer to an entry with a text of many pages. */
+	spend(&w->budget, (uint64_t)(last - begin) / 16);
 	return f->next.form && form_reference(f->next.form, attribute_number(&f->next, u), u, &at->file, &at->offset);
 }
 
@@ -206,7 +208,7 @@ static void give_scope(void *context, size_t entry, const uint64_t *path, size_t
 		if (name)
 			buf_adds(&text, name);
 	}
-	char *kept = text.failed || !text.len ? NULL : worker_memory(s->w, text.len + 1);
+	char *kept = text.failed || !text.len || !spend(&s->w->budget, TEXT_COST * text.len) ? NULL : worker_memory(s->w, text.len + 1);
 	uint32_t scope = DWARF_NO_TEXT;
 	if (kept) {
 		memcpy(kept, text.data, text.len + 1);

@@ -12,6 +12,10 @@
 #define SPLIT_FILES_MAX 65536
 #define SPLIT_LIMIT ((uint64_t)4 << 30)          /* decompressed bytes of one file */
 #define COLUMNS_MAX 16
+/* Of the budget: a real part has one unit and few others; a table that is looked through for each skeleton need not be small. */
+#define FILE_COST 10000u
+#define UNIT_COST 256u
+#define SLOT_COST 8u
 
 struct split_file {
 	struct elf_file elf;
@@ -89,9 +93,9 @@ static struct split_file *open_file(struct split_files *s, const struct dwarf_jo
 }
 
 /* The unit of that id. Before version 5 the id is in the unit's own entry. */
-static struct unit *unit_of_id(struct dwarf_file *f, const struct unit *skeleton)
+static struct unit *unit_of_id(struct dwarf_file *f, const struct unit *skeleton, struct budget *budget)
 {
-	for (size_t i = 0; i < f->n_units; i++) {
+	for (size_t i = 0; i < f->n_units && spend(budget, UNIT_COST); i++) {
 		struct unit *u = &f->units[i];
 		if (u->type != UNIT_COMPILE && u->type != UNIT_SPLIT_COMPILE)
 			continue;
@@ -132,10 +136,10 @@ static bool read_index(struct split_file *f, struct package_index *ret)
 }
 
 /* The row of an id, from 0 on; UINT32_MAX when it has none. A hash table with a second hash as its step. */
-static uint32_t row_of(const struct package_index *x, uint64_t id)
+static uint32_t row_of(const struct package_index *x, uint64_t id, struct budget *budget)
 {
 	uint32_t mask = x->n_slots - 1, at = (uint32_t)id & mask, step = ((uint32_t)(id >> 32) & mask) | 1;
-	for (uint32_t i = 0; i < x->n_slots; i++, at = (at + step) & mask) {
+	for (uint32_t i = 0; i < x->n_slots && spend(budget, SLOT_COST); i++, at = (at + step) & mask) {
 		uint32_t row = read_u32(x->rows + 4 * (size_t)at, x->swapped);
 		if (row == 0)
 			return UINT32_MAX;
@@ -156,12 +160,12 @@ static void cut(struct span *s, const struct package_index *x, uint32_t row, uin
 		*s = (struct span){ s->at + offset, bytes };
 }
 
-static struct unit *unit_of_package(struct split_files *s, const struct unit *skeleton)
+static struct unit *unit_of_package(struct split_files *s, const struct unit *skeleton, struct budget *budget)
 {
 	struct package_index x;
 	if (!s->package || !read_index(s->package, &x))
 		return NULL;
-	uint32_t row = row_of(&x, skeleton->id);
+	uint32_t row = row_of(&x, skeleton->id, budget);
 	struct dwarf_file whole = s->package->dwarf;
 	if (row == UINT32_MAX)
 		return NULL;
@@ -186,7 +190,7 @@ static struct unit *unit_of_package(struct split_files *s, const struct unit *sk
 		}
 	}
 	struct dwarf_file *part = whole.info.at ? calloc(1, sizeof(*part)) : NULL, **slot = NULL;
-	if (part && dwarf_file_part(part, &whole, whole.info, NULL) == 0)
+	if (part && dwarf_file_part(part, &whole, whole.info, NULL) == 0 && spend(budget, FILE_COST + UNIT_COST * (uint64_t)part->n_units))
 		slot = ARRAY_PUSH(s->parts, s->n_parts, s->parts_capacity, SPLIT_FILES_MAX);
 	if (!slot) {
 		dwarf_file_close(part);
@@ -194,29 +198,29 @@ static struct unit *unit_of_package(struct split_files *s, const struct unit *sk
 		return NULL;
 	}
 	*slot = part;
-	return unit_of_id(part, skeleton);
+	return unit_of_id(part, skeleton, budget);
 }
 
-static struct unit *find_unit(struct split_files *s, const struct dwarf_join *j, const struct unit *skeleton)
+static struct unit *find_unit(struct split_files *s, const struct dwarf_join *j, const struct unit *skeleton, struct budget *budget)
 {
 	const char *of = j->in->file->path;
 	if (!s->asked_package) {
 		s->asked_package = true;
 		s->package = open_file(s, j, &(struct file_request){ .kind = FILE_DWP, .of = of, .build_id = "" });
 	}
-	struct unit *u = unit_of_package(s, skeleton);
-	if (u)
+	struct unit *u = unit_of_package(s, skeleton, budget);
+	if (u || !spend(budget, FILE_COST))
 		return u;
 	struct split_file *f = open_file(s, j, &(struct file_request){ .kind = FILE_DWO, .of = of, .name = skeleton->split_name,
 		.folder = skeleton->folder, .build_id = "" });
-	return f ? unit_of_id(&f->dwarf, skeleton) : NULL;
+	return f ? unit_of_id(&f->dwarf, skeleton, budget) : NULL;
 }
 
 const struct unit *split_unit(struct dwarf_worker *w, const struct unit *skeleton)
 {
 	struct split_files *s = w->join->split;
 	pthread_mutex_lock(&s->lock);
-	const struct unit *u = find_unit(s, w->join, skeleton);
+	const struct unit *u = find_unit(s, w->join, skeleton, &w->budget);
 	pthread_mutex_unlock(&s->lock);
 	return u;
 }
