@@ -154,7 +154,7 @@ static void cut(struct span *s, const struct package_index *x, uint32_t row, uin
 {
 	size_t cell = 4 * ((size_t)row * x->n_columns + column);
 	uint64_t offset = read_u32(x->offsets + cell, x->swapped), bytes = read_u32(x->sizes + cell, x->swapped);
-	if (offset > s->n || bytes > s->n - offset)
+	if (!s->at || offset > s->n || bytes > s->n - offset)
 		*s = (struct span){ NULL, 0 };
 	else
 		*s = (struct span){ s->at + offset, bytes };
