@@ -162,7 +162,7 @@ static void check(const struct dwarf_result *r)
 	static struct dwarf_frame frames[DWARF_FRAMES_MAX];
 	for (size_t i = 0; i < ADDRESSES; i++) {
 		size_t n = dwarf_frames(r, i, frames);
-		require(n <= DWARF_FRAMES_MAX);
+		require(n <= DWARF_FRAMES_MAX && (n == 0 || dwarf_names_function(r, i) == (frames[n - 1].name != DWARF_NO_TEXT)));
 		for (size_t k = 0; k < n; k++) {
 			check_text(r, frames[k].table, frames[k].name);
 			check_text(r, frames[k].table, frames[k].scope);

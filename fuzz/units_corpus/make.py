@@ -101,9 +101,15 @@ def main(out):
         "clang4-ppc64": [clang, "-target", "powerpc64-linux-gnu", "-fuse-ld=lld", "-O1", "-gdwarf-4"],
         "clang2-mips": [clang, "-target", "mips-linux-gnu", "-fuse-ld=lld", "-O1", "-gdwarf-2"],
     }
+    # Units that refer to others, with abbreviations of their own.
+    for v in "45":
+        variants["gcc%s-lto" % v] = ["g++", "-O1", "-gdwarf-" + v, "-flto"]
+        variants["gcc%s-two" % v] = ["g++", "-O1", "-gdwarf-" + v, "two.cc"]
     for name, (compiler, *flags) in variants.items():
         if link(name, compiler, *flags):
             put(out, name, name)
+            if name.endswith(("-two", "-lto")) and run("dwz", name):
+                put(out, name + "-dwz", name)
         else:
             print("without", name)
     for v in "45":
