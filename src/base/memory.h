@@ -33,6 +33,19 @@ static inline void *array_item(void *items, size_t i, size_t item_bytes)
 	     ? (__typeof__(&*(items)))array_item((items), (n)++, sizeof *(items))        \
 	     : NULL)
 
+/* Index of the first of n sorted numbers that is not below value; n when there is none. */
+static inline size_t lower_bound_u64(const uint64_t *sorted, size_t n, uint64_t value)
+{
+	size_t low = 0;
+	while (n > 0) {
+		size_t half = n / 2;
+		bool right = sorted[low + half] < value;
+		low += right ? half + 1 : 0;
+		n = right ? n - half - 1 : half;
+	}
+	return low;
+}
+
 /* 64-bit hash of bytes / of one word; not for adversaries, tables re-check equality. */
 uint64_t hash_bytes(const void *bytes, size_t n);
 

@@ -197,11 +197,6 @@ static uint64_t in_file(const struct addr *a, uint64_t asked)
 	return asked < a->limit ? asked + a->base : UINT64_MAX;
 }
 
-static bool is_mangled(const char *name)
-{
-	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
-}
-
 /* What GNU's demangler shows of the suffixes that our names have not: "f.cold" is "f() [clone .cold]". */
 static void add_clones(struct buf *b, const char *name)
 {
@@ -249,7 +244,7 @@ static struct measured measure(const struct addr *a, const char *text)
 {
 	struct measured *m = &a->measured[hash_u64((uintptr_t)text) % MEASURED];
 	if (m->text != text)
-		*m = (struct measured){ text, (uint32_t)strlen(text), is_mangled(text) && text[demangle_without_suffix(text)] };
+		*m = (struct measured){ text, (uint32_t)strlen(text), name_is_mangled(text) && text[demangle_without_suffix(text)] };
 	return *m;
 }
 

@@ -106,13 +106,7 @@ int answers_open(struct answers *a, const void *bytes, size_t n, struct error *e
 
 size_t answers_find(const struct answers *a, uint64_t address)
 {
-	size_t from = 0, left = a->n;
-	while (left > 0) {
-		size_t half = left / 2;
-		bool right = a->addresses[from + half] < address;
-		from += right ? half + 1 : 0;
-		left = right ? left - half - 1 : half;
-	}
+	size_t from = lower_bound_u64(a->addresses, a->n, address);
 	return from < a->n && a->addresses[from] == address ? from : SIZE_MAX;
 }
 

@@ -47,6 +47,12 @@ struct answers {
 
 /* Borrows bytes (8-aligned). E_FORMAT unless every offset in it is inside: a worker that was taken over can lie in names, not more. */
 int answers_open(struct answers *a, const void *bytes, size_t n, struct error *err);
+/* NULL for what is not known. */
+static inline const char *answers_text(const struct answers *a, uint32_t offset)
+{
+	return offset ? a->strings + offset : NULL;
+}
+
 /* Index of the address, or SIZE_MAX. */
 size_t answers_find(const struct answers *a, uint64_t address);
 

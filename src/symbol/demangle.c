@@ -151,7 +151,7 @@ static bool demangle_any(const char *name, size_t length, enum demangle_mode mod
 	return false;
 }
 
-static bool is_mangled(const char *name, size_t length)
+static bool may_be_demangled(const char *name, size_t length)
 {
 	return name[0] == '_' && length > 2 && length <= MANGLED_MAX &&
 	       (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D' || !strncmp(name, "_GLOBAL_", 8));
@@ -164,7 +164,7 @@ void demangle(const char *name, enum demangle_mode mode, struct buf *b)
 		return;
 	}
 	size_t start = b->len, length = demangle_without_suffix(name);
-	if (!is_mangled(name, length)) {
+	if (!may_be_demangled(name, length)) {
 		buf_add(b, name, length);
 		return;
 	}

@@ -31,6 +31,12 @@ void demangle(const char *name, enum demangle_mode mode, struct buf *b);
  */
 void demangle_reduce(const char *plain, enum demangle_mode mode, struct buf *b);
 
+/* Is it a linker's name of C++ or Rust? Enough to tell it from a plain one, not to be sure that it can be demangled. */
+static inline bool name_is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
 /* Length of the name without the suffixes that are dropped. */
 size_t demangle_without_suffix(const char *name);
 

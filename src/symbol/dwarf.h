@@ -310,6 +310,8 @@ struct dwarf_worker {
 
 /* --- dwarf_form.c --- */
 
+/* One LEB128 number: itself, an index or an offset. */
+bool form_is_leb(unsigned form);
 /* Bytes of a value of that form, or -1 when they vary. */
 int form_bytes(unsigned form, const struct unit *u);
 /* Over a value; NULL when it is of an unknown form or runs past end. */
@@ -409,7 +411,6 @@ void line_table_finish(struct line_table *t);
 
 /* Names the nodes from first on that are used. t (may be NULL): the files they are called from. */
 void names_of_nodes(struct dwarf_worker *w, size_t first, struct line_table *t);
-bool name_is_mangled(const char *name);
 
 /* --- dwarf_split.c --- */
 
@@ -440,5 +441,7 @@ uint32_t worker_text(struct dwarf_worker *w, const char *at, bool is_name);
 uint32_t worker_name(struct dwarf_worker *w, const char *at);
 /* Can code be there? What the linker threw away is left at addresses 0, 1, -1, -2. */
 bool join_has_code(const struct dwarf_join *j, uint64_t address);
+/* Is the i-th address in a function, as far as symbols tell? Padding is in none. */
+bool join_is_function(const struct dwarf_join *j, size_t i);
 
 #endif

@@ -146,20 +146,10 @@ static uint8_t operation_of(uint64_t form)
 	case DW_FORM_block:
 	case DW_FORM_exprloc:
 		return OP_BLOCK;
-	case DW_FORM_sdata:
-	case DW_FORM_udata:
-	case DW_FORM_ref_udata:
-	case DW_FORM_strx:
-	case DW_FORM_addrx:
-	case DW_FORM_loclistx:
-	case DW_FORM_rnglistx:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_GNU_str_index:
-		return OP_NUMBER;
 	case DW_FORM_indirect:
 		return OP_INDIRECT;
 	default:
-		return OP_UNKNOWN;
+		return form > UINT16_MAX || !form_is_leb((unsigned)form) ? OP_UNKNOWN : OP_NUMBER;
 	}
 }
 

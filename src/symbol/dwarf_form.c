@@ -23,6 +23,24 @@ uint64_t read_sized(const uint8_t *p, unsigned bytes, bool swapped)
 	}
 }
 
+bool form_is_leb(unsigned form)
+{
+	switch (form) {
+	case DW_FORM_sdata:
+	case DW_FORM_udata:
+	case DW_FORM_ref_udata:
+	case DW_FORM_strx:
+	case DW_FORM_addrx:
+	case DW_FORM_loclistx:
+	case DW_FORM_rnglistx:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int form_bytes(unsigned form, const struct unit *u)
 {
 	switch (form) {
@@ -100,23 +118,15 @@ const uint8_t *form_skip(unsigned form, const uint8_t *p, const uint8_t *end, co
 	case DW_FORM_exprloc:
 		n = read_uleb(&p);
 		return over(p, end, n);
-	case DW_FORM_sdata:
-	case DW_FORM_udata:
-	case DW_FORM_ref_udata:
-	case DW_FORM_strx:
-	case DW_FORM_addrx:
-	case DW_FORM_loclistx:
-	case DW_FORM_rnglistx:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_GNU_str_index:
-		skip_leb(&p);
-		return over(p, end, 0);
 	case DW_FORM_indirect:
 		n = read_uleb(&p);
 		/* One that leads to itself has no end. */
 		return n == DW_FORM_indirect || n == DW_FORM_implicit_const || n > UINT16_MAX ? NULL : form_skip((unsigned)n, p, end, u);
 	default:
-		return NULL;
+		if (!form_is_leb(form))
+			return NULL;
+		skip_leb(&p);
+		return over(p, end, 0);
 	}
 }
 
@@ -150,20 +160,13 @@ uint64_t form_number(unsigned form, int64_t implicit, const uint8_t **p, const s
 	}
 	case DW_FORM_sdata:
 		return (uint64_t)read_sleb(p);
-	case DW_FORM_udata:
-	case DW_FORM_ref_udata:
-	case DW_FORM_strx:
-	case DW_FORM_addrx:
-	case DW_FORM_loclistx:
-	case DW_FORM_rnglistx:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_GNU_str_index:
-		return read_uleb(p);
 	case DW_FORM_indirect: {
 		uint64_t actual = read_uleb(p);
 		return actual == DW_FORM_indirect || actual > UINT16_MAX ? 0 : form_number((unsigned)actual, 0, p, u);
 	}
 	default: {
+		if (form_is_leb(form))
+			return read_uleb(p);
 		int bytes = form_bytes(form, u);
 		if (bytes <= 0)
 			return 0;

@@ -87,6 +87,11 @@ bool join_has_code(const struct dwarf_join *j, uint64_t address)
 	return elf_file_has_code(j->in->binary, address);
 }
 
+bool join_is_function(const struct dwarf_join *j, size_t i)
+{
+	return !j->in->have_symtab || j->in->symbols[i].name;
+}
+
 /* --- who gets an address --- */
 
 /* A further unit that claims an address. */
@@ -111,14 +116,7 @@ static bool claim(void *context, struct unit *u, uint64_t low, uint64_t high)
 		return false;
 	if (j->n == 0 || high <= j->addresses[0] || low > j->addresses[j->n - 1] || !join_has_code(j, low))
 		return true;
-	size_t at = 0, n = j->n;
-	while (n > 0) {
-		size_t half = n / 2;
-		bool right = j->addresses[at + half] < low;
-		at += right ? half + 1 : 0;
-		n = right ? n - half - 1 : half;
-	}
-	for (; at < j->n && j->addresses[at] < high; at++) {
+	for (size_t at = lower_bound_u64(j->addresses, j->n, low); at < j->n && j->addresses[at] < high; at++) {
 		if (!spend(&c->budget, 4))
 			return false;
 		if (c->owner[at] == UNIT_NONE) {
@@ -147,16 +145,10 @@ static void claim_by_root(struct claims *c, struct unit *u)
 			return;
 }
 
-/* Is it code of a function, as far as symbols tell? */
-static bool is_code(const struct dwarf_join *j, size_t i)
-{
-	return !j->in->have_symtab || j->in->symbols[i].name;
-}
-
 static bool any_unclaimed(const struct claims *c)
 {
 	for (size_t i = 0; i < c->join->n; i++)
-		if (c->owner[i] == UNIT_NONE && is_code(c->join, i))
+		if (c->owner[i] == UNIT_NONE && join_is_function(c->join, i))
 			return true;
 	return false;
 }
@@ -193,7 +185,7 @@ static bool next_claims(struct claims *c)
 		c->owner[i] = UNIT_NONE;
 	for (size_t i = 0; i < c->n_more; i++) {
 		struct claim m = c->more[i];
-		if (j->places[m.index].node != NODE_NONE || !is_code(j, m.index))
+		if (j->places[m.index].node != NODE_NONE || !join_is_function(j, m.index))
 			continue;
 		if (c->owner[m.index] == UNIT_NONE) {
 			c->owner[m.index] = m.unit;
@@ -360,7 +352,7 @@ static size_t without_function(struct dwarf_join *j)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < j->n; i++)
-		if (j->places[i].node == NODE_NONE && is_code(j, i))
+		if (j->places[i].node == NODE_NONE && join_is_function(j, i))
 			j->asked[n++] = (struct asked){ j->addresses[i], (uint32_t)i };
 	return n;
 }

@@ -130,13 +130,12 @@ static bool read_tables(struct line_table *t, const uint8_t *p)
 	return p && new_table(t, &forms, p, t->program, false);
 }
 
-bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table *t)
+/* False at damage. */
+static bool read_lines_header(struct dwarf_worker *w, struct line_table *t)
 {
+	const struct unit *u = t->unit;
 	struct span s = u->file->line;
 	bool swapped = u->file->swapped;
-	*t = (struct line_table){ .unit = u, .offset_bytes = 4, .address_bytes = u->address_bytes };
-	if (!u->has_lines || u->lines >= s.n)
-		return false;
 	const uint8_t *p = s.at + u->lines, *section_end = s.at + s.n;
 	uint64_t bytes = read_u32(p, swapped);
 	p += 4;
@@ -145,7 +144,6 @@ bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table
 		p += 8;
 		t->offset_bytes = 8;
 	}
-	w->damaged = true;           /* until the end is reached */
 	if (p > section_end || bytes < 16 || bytes > (uint64_t)(section_end - p))
 		return false;
 	t->end = p + bytes;
@@ -172,10 +170,17 @@ bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table
 	if (t->line_range == 0 || t->opcode_base == 0)
 		return false;
 	p += t->opcode_base - 1;
-	if (p > t->program || !spend(&w->budget, header) || !read_tables(t, p))
+	return p <= t->program && spend(&w->budget, header) && read_tables(t, p);
+}
+
+bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table *t)
+{
+	*t = (struct line_table){ .unit = u, .offset_bytes = 4, .address_bytes = u->address_bytes };
+	if (!u->has_lines || u->lines >= u->file->line.n)
 		return false;
-	w->damaged = false;
-	return true;
+	bool good = read_lines_header(w, t);
+	w->damaged |= !good;
+	return good;
 }
 
 void line_table_finish(struct line_table *t)

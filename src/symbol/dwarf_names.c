@@ -6,15 +6,11 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "symbol/demangle.h"
 #include "symbol/dwarf.h"
 #include "symbol/dwarf_constants.h"
 
 #define SCOPE_BYTES_MAX ((size_t)16 << 10)
-
-bool name_is_mangled(const char *name)
-{
-	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
-}
 
 /* --- one entry --- */
 

@@ -236,17 +236,17 @@ static uint64_t code_of(struct scan *s, const struct entry_values *v)
 }
 
 /* Remembers where the code of an inlined function is, if it also exists out of line. */
-static void note_concrete(struct scan *s, const struct entry_values *v)
+static void note_concrete(struct scan *s, const struct entry_values *v, uint64_t code)
 {
 	struct dwarf_worker *w = s->w;
-	struct concrete c;
-	if (!(v->present & 1u << WANT_ORIGIN) ||
-	    !form_reference(v->of[WANT_ORIGIN].form, value_of(s, v, WANT_ORIGIN), s->u, &c.file, &c.origin))
+	struct concrete c = { .code = code };
+	if (!form_reference(v->of[WANT_ORIGIN].form, value_of(s, v, WANT_ORIGIN), s->u, &c.file, &c.origin))
 		return;
-	c.code = code_of(s, v);
-	struct concrete *slot = c.code ? ARRAY_PUSH(w->concretes, w->n_concretes, w->concretes_capacity, NODES_MAX) : NULL;
+	struct concrete *slot = ARRAY_PUSH(w->concretes, w->n_concretes, w->concretes_capacity, NODES_MAX);
 	if (slot)
 		*slot = c;
+	else
+		w->no_memory = true;
 }
 
 /* --- the walk --- */
@@ -290,10 +290,12 @@ static const uint8_t *visit(struct scan *s, uint64_t code, uint64_t entry, const
 	if (step->entry == ENTRY_FUNCTION) {
 		node = attach(s, &v, entry, NODE_NONE);
 		wanted = node != NODE_NONE;
-		if (wanted && s->scoped)
-			s->w->nodes[node].code = code_of(s, &v);
-		if (s->scoped && !s->everywhere)
-			note_concrete(s, &v);
+		bool is_concrete = v.present & 1u << WANT_ORIGIN && !s->everywhere;
+		uint64_t begins = s->scoped && (wanted || is_concrete) ? code_of(s, &v) : 0;
+		if (wanted)
+			s->w->nodes[node].code = begins;
+		if (is_concrete && begins)
+			note_concrete(s, &v, begins);
 	} else if (step->entry == ENTRY_INLINED) {
 		node = attach(s, &v, entry, around);
 		wanted = node != NODE_NONE;
@@ -374,11 +376,9 @@ static void walk(struct scan *s)
 static bool misses_code(const struct scan *s)
 {
 	const struct dwarf_join *j = s->w->join;
-	for (size_t i = 0; i < s->n; i++) {
-		uint32_t index = s->asked[i].index;
-		if (j->places[index].node == NODE_NONE && (!j->in->have_symtab || j->in->symbols[index].name))
+	for (size_t i = 0; i < s->n; i++)
+		if (j->places[s->asked[i].index].node == NODE_NONE && join_is_function(j, s->asked[i].index))
 			return true;
-	}
 	return false;
 }
 

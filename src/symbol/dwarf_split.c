@@ -5,6 +5,7 @@
  */
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "symbol/dwarf.h"
 #include "symbol/dwarf_constants.h"
@@ -72,7 +73,11 @@ static struct split_file *open_file(struct split_files *s, const struct dwarf_jo
 	if (fd < 0)
 		return NULL;
 	struct split_file *f = calloc(1, sizeof(*f)), **slot = NULL;
-	if (f && elf_file_open_fd(&f->elf, fd, path, NULL) == 0) {
+	if (!f) {
+		close(fd);
+		return NULL;
+	}
+	if (elf_file_open_fd(&f->elf, fd, path, NULL) == 0) {
 		sections_init(&f->sections, &f->elf.image, SPLIT_LIMIT);
 		if (dwarf_file_open(&f->dwarf, &f->sections, NULL) == 0)
 			slot = ARRAY_PUSH(s->files, s->n, s->capacity, SPLIT_FILES_MAX);
@@ -82,8 +87,7 @@ static struct split_file *open_file(struct split_files *s, const struct dwarf_jo
 		}
 	}
 	if (!slot) {
-		if (f)
-			elf_file_finish(&f->elf);
+		elf_file_finish(&f->elf);
 		free(f);
 		return NULL;
 	}

@@ -7,6 +7,8 @@
  */
 #include "symbol/eh_frame.h"
 
+#include "base/memory.h"
+
 #include <elf.h>
 #include <string.h>
 
@@ -299,21 +301,6 @@ static void look_up(const struct table *t, const struct part *frame, const uint6
 
 /* --- without it --- */
 
-static size_t lower_bound(const uint64_t *addresses, size_t n, uint64_t value)
-{
-	size_t low = 0;
-	while (n > 0) {
-		size_t half = n / 2;
-		if (addresses[low + half] < value) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low;
-}
-
 static void walk(const struct part *frame, const uint64_t *addresses, size_t n, uint64_t *starts)
 {
 	struct cie cie = { .known = false };
@@ -322,7 +309,7 @@ static void walk(const struct part *frame, const uint64_t *addresses, size_t n, 
 	for (size_t at = 0; at < frame->n && read_fde(frame, at, &cie, &f, &at);) {
 		if (!f.bytes || f.start > addresses[n - 1])
 			continue;
-		for (size_t i = lower_bound(addresses, n, f.start); i < n && addresses[i] - f.start < f.bytes; i++) {
+		for (size_t i = lower_bound_u64(addresses, n, f.start); i < n && addresses[i] - f.start < f.bytes; i++) {
 			if (pairs-- == 0)
 				return;
 			if (starts[i] == EH_FRAME_NONE || starts[i] < f.start)

@@ -224,11 +224,6 @@ static uint64_t shown_address(const struct profile *p, const struct batch *b, si
 	return location_file_offset(p, &p->locations[b->locations[n]]);
 }
 
-static const char *text_or_null(const struct answers *a, uint32_t offset)
-{
-	return offset ? a->strings + offset : NULL;
-}
-
 /* NULL for code of files. */
 static const char *name_outside(const struct work *w, const struct location *l, bool has_file)
 {
@@ -257,7 +252,7 @@ static int write_location(struct writing *w, uint32_t location, uint64_t address
 	mark_mapping(w->profile, location, frames, n);
 	for (size_t k = 0; k < n; k++) {
 		const struct answer_frame *f = &frames[k];
-		struct known_function key = { text_or_null(a, f->function), text_or_null(a, f->system_name), text_or_null(a, f->file),
+		struct known_function key = { answers_text(a, f->function), answers_text(a, f->system_name), answers_text(a, f->file),
 			                      f->start_line, hit.from && a->quality[hit.at] == ANSWER_START };
 		uint32_t function;
 		key.function = key.function ? key.function : other;

@@ -147,13 +147,8 @@ static int join_debug(struct job *j, struct resolve_result *result)
 	};
 	int rc = dwarf_join(&in, j->addresses, j->n, &j->dwarf, j->err);
 	result->has_debug = true;
-	result->damaged = j->dwarf.damaged || j->sections.damaged;
+	result->damaged = j->dwarf.damaged || j->sections.damaged || (j->has_alt_sections && j->alt_sections.damaged);
 	return rc;
-}
-
-static bool is_mangled(const char *name)
-{
-	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -186,19 +181,7 @@ static const struct symtab_hit *entry_symbol(const struct job *j, uint64_t entry
 	if (entry && j->n_entries)
 		found = bsearch(&entry, entries, j->n_entries, sizeof(entry), compare_entries);
 	const struct symtab_hit *hit = found ? &j->entry_symbols[found - entries] : NULL;
-	return hit && hit->name && hit->start == entry && is_mangled(hit->name) ? hit : NULL;
-}
-
-static size_t first_at(const struct job *j, uint64_t address)
-{
-	size_t from = 0, left = j->n;
-	while (left > 0) {
-		size_t half = left / 2;
-		bool right = j->addresses[from + half] < address;
-		from += right ? half + 1 : 0;
-		left = right ? left - half - 1 : half;
-	}
-	return from;
+	return hit && hit->name && hit->start == entry && name_is_mangled(hit->name) ? hit : NULL;
 }
 
 /* A symbol without a size that is exported from where a function begins is the function's: how far that reaches, .eh_frame says. */
@@ -211,7 +194,7 @@ static void name_by_starts(struct job *j)
 	while (elf_symbols_next(&walk, &s)) {
 		if (s.bytes || s.section == SHN_UNDEF || s.type != STT_FUNC || !*s.name)
 			continue;
-		for (size_t i = first_at(j, s.value); i < j->n && j->starts[i] == s.value; i++)
+		for (size_t i = lower_bound_u64(j->addresses, j->n, s.value); i < j->n && j->starts[i] == s.value; i++)
 			if (!j->symbols[i].name)
 				j->symbols[i] = (struct symtab_hit){ s.name, strlen(s.name), s.value, SYMTAB_DYNAMIC };
 	}
@@ -459,6 +442,12 @@ static enum answer_quality quality_of(const struct symtab_hit *hit)
 	return hit->kind == SYMTAB_DYNAMIC ? ANSWER_EXPORTED : ANSWER_SYMBOL;
 }
 
+/* Of the symbol that covers an address; NULL when there is none, or debug information has a better name. */
+static const struct text *symbol_text(const struct job *j, size_t i)
+{
+	return j->symbol_texts[i] == UINT32_MAX ? NULL : &j->texts[j->symbol_texts[i]];
+}
+
 /* What debug information has; the symbol names a function that it has no name for. */
 static int add_debug(struct job *j, size_t i, const struct dwarf_frame *frames, size_t n)
 {
@@ -471,8 +460,9 @@ static int add_debug(struct job *j, size_t i, const struct dwarf_frame *frames, 
 		if (rc)
 			return rc;
 	}
-	if (!out[n - 1].function && j->symbol_texts[i] != UINT32_MAX)
-		name_by_text(&out[n - 1], &j->texts[j->symbol_texts[i]]);
+	const struct text *symbol = symbol_text(j, i);
+	if (!out[n - 1].function && symbol)
+		name_by_text(&out[n - 1], symbol);
 	return answers_add(j->out, j->addresses[i], ANSWER_DEBUG, out, n, j->err);
 }
 
@@ -488,8 +478,9 @@ static int add_answer(struct job *j, size_t i)
 	}
 	if (n)
 		return add_debug(j, i, frames, n);
-	if (j->symbols[i].name) {
-		name_by_text(&f, &j->texts[j->symbol_texts[i]]);
+	const struct text *symbol = symbol_text(j, i);
+	if (symbol) {
+		name_by_text(&f, symbol);
 		return answers_add(j->out, j->addresses[i], quality_of(&j->symbols[i]), &f, 1, j->err);
 	}
 	if (j->starts[i] == EH_FRAME_NONE)

@@ -23,11 +23,6 @@ struct conversion {
 	struct buf scratch;
 };
 
-static const char *text_or_null(const struct answers *a, uint32_t offset)
-{
-	return offset ? a->strings + offset : NULL;
-}
-
 static int rename_frame(struct conversion *c, size_t i, struct error *err)
 {
 	const struct symbol_frame *f = &c->answers->frames[i];
@@ -45,8 +40,8 @@ static int convert_frame(struct conversion *c, const struct answers *a, size_t i
                          struct error *err)
 {
 	c->answers->frames[i] = (struct symbol_frame){
-		.function = text_or_null(a, f->function), .system_name = text_or_null(a, f->system_name),
-		.file = text_or_null(a, f->file), .line = f->line, .column = f->column, .start_line = f->start_line,
+		.function = answers_text(a, f->function), .system_name = answers_text(a, f->system_name),
+		.file = answers_text(a, f->file), .line = f->line, .column = f->column, .start_line = f->start_line,
 		.is_start = is_start,
 	};
 	return rename_frame(c, i, err);

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "symbol/demangle.h"
+
 /* Covering pairs we are ready to look at: damaged tables may have every symbol cover everything. */
 #define PAIRS_BASE 1000000
 #define PAIRS_PER_ADDRESS 200
@@ -71,29 +74,15 @@ static size_t lower_bound(const struct table *t, uint64_t value)
 	if (value <= t->addresses[0])
 		return 0;
 	size_t b = (size_t)((value - t->addresses[0]) >> t->shift);
-	size_t low = t->buckets[b], n = t->buckets[b + 1] - low;
-	while (n > 0) {
-		size_t half = n / 2;
-		if (t->addresses[low + half] < value) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low;
-}
-
-static bool is_mangled(const char *name)
-{
-	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+	size_t low = t->buckets[b];
+	return low + lower_bound_u64(t->addresses + low, t->buckets[b + 1] - low, value);
 }
 
 /* Names are mangled or not, so leading underscores are compared only among the unmangled. */
 static bool plainer(const char *a, const char *b)
 {
 	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
-	if (!is_mangled(a) && !is_mangled(b) && under_a != under_b)
+	if (!name_is_mangled(a) && !name_is_mangled(b) && under_a != under_b)
 		return under_a < under_b;
 	size_t length_a = strnlen(a, COMPARED_BYTES), length_b = strnlen(b, COMPARED_BYTES);
 	if (length_a != length_b)

@@ -348,7 +348,7 @@ def idle_cost():
             used = (thread_seconds(h.pid, "heapgauge-watch") - begin[what]) / passed
             grown = (int(h.tell("rss").split()[1]) - before) // 1024
             # A machine with more to do than it can takes its caches away from who wakes up; a sanitizer makes everything slower.
-            most = 0.01 if reduced else 0.001 if os.getloadavg()[0] < os.cpu_count() else 0.003
+            most = 0.001 if os.getloadavg()[0] < os.cpu_count() and not reduced else 0.003
             check(used < most, "%s: %.4f %% of a core when idle" % (what, 100 * used))
             check(grown <= 256, "%s: %d KiB of memory" % (what, grown))
             h.end()

@@ -2,7 +2,7 @@
 # Where names come from and what form they have: debuginfod, --offline, --demangle, perf maps, the cache.
 . "$(dirname "$0")/lib.sh"
 command -v g++ >/dev/null && command -v objcopy >/dev/null || skip_all "g++ or binutils is not installed"
-export XDG_CACHE_HOME=$scratch/cache DEBUGINFOD_CACHE_PATH=$scratch/debuginfod
+export DEBUGINFOD_CACHE_PATH=$scratch/debuginfod
 
 cat >program.cc <<'END'
 template <class T> __attribute__((noinline)) T twice(T x) { return x * 2; }

@@ -185,6 +185,19 @@ def wide_inlines():
     return dwarf(unit(cu() + sub() + one * MANY + b"\0\0"), CU + SUB + inlined), None
 
 
+def too_many_frames():
+    """More than all answers together may have. The addresses have a symbol, too."""
+    inlined = abbrev(3, TAG_INLINED, 1, (ORIGIN, REF4), (LOW, ADDR), (HIGH, DATA4))
+    one = uleb(3) + u32(FIRST[4] + len(cu())) + u64(TEXT) + u32(TEXT_BYTES)
+    info = unit(cu() + sub() + one * 600 + b"\0" * 602)
+    symbol = struct.pack("<IBBHQQ", 1, 0x12, 0, 1, TEXT, TEXT_BYTES)
+    return elf({".debug_info": info, ".debug_abbrev": CU + SUB + inlined + b"\0"}, bytes(24) + symbol, b"\0symbol\0"), None
+
+
+too_many_frames.addresses = 6000
+too_many_frames.damaged = True
+
+
 def never_ending_children():
     """Entries that say they have children, and no end of them."""
     return dwarf(unit(cu() + sub() + uleb(3) * MANY), CU + SUB + abbrev(3, TAG_BLOCK, 1)), "function"
@@ -328,6 +341,18 @@ def line_divides():
     return with_lines(line4(SET_ADDRESS + bytes([200]) * 100 + END, line_range=0)), "function"
 
 
+def lines_of_one_unit():
+    """The lines of the bigger unit are damaged, those of the other are not: that is told."""
+    bad, good = line4(SET_ADDRESS + bytes([200]) * 100 + END, line_range=0), line4(SET_ADDRESS + bytes([20]) * 100 + END)
+    half = TEXT_BYTES // 2
+    head = [uleb(1) + b"unit.c\0" + u64(TEXT + half * i) + u32(half) + u32(len(bad) * i) for i in range(2)]
+    units = [unit(head[i] + sub(low=TEXT + half * i, size=half) + b"\0\0" + bytes(100 * (1 - i))) for i in range(2)]
+    return dwarf(units[0] + units[1], CU_LINES + SUB, debug_line=bad + good), "function"
+
+
+lines_of_one_unit.damaged = True
+
+
 def line_opcodes():
     return with_lines(line4(SET_ADDRESS + bytes([1]) * 100 + END, opcode_base=0)), "function"
 
@@ -452,9 +477,9 @@ def common_itself():
 
 
 CASES = [origin_loops, origin_chain, indirect_loop, indirect_in_function, deep_blocks, deep_namespaces, deep_functions, deep_inlines, wide_inlines,
-         never_ending_children, sibling_loops, unit_lies, unit_lies_64, empty_units, tiny_units, small_units, claiming_units, claiming_ranges, aranges_lie, block_lies,
+         too_many_frames, never_ending_children, sibling_loops, unit_lies, unit_lies_64, empty_units, tiny_units, small_units, claiming_units, claiming_ranges, aranges_lie, block_lies,
          abbrev_codes, abbrev_attributes, abbrev_tables, abbrev_tables_used, origins_across_units, import_loop, line_counts, line_empty_entries,
-         line_formats, line_files, line_divides, line_opcodes, line_header_lies, line_rows, line_sequences, line_shared, ranges_without_end,
+         line_formats, line_files, line_divides, lines_of_one_unit, line_opcodes, line_header_lies, line_rows, line_sequences, line_shared, ranges_without_end,
          ranges_shared, rnglists_lie, indexes_lie, long_name, mangled_bombs, overlapping_symbols, nested_symbols, unwind_loops, compressed_lies,
          compressed_bomb, split_itself, common_itself]
 
@@ -473,14 +498,16 @@ def ask(path, *options):
     return done.stdout, done.returncode == 0
 
 
-def judge(path, wanted):
+def judge(path, wanted, case):
     """What is wrong, or nothing; and the figures."""
-    out, good = ask(path, "-q", "-n", "2000")
+    out, good = ask(path, "-q", "-n", str(getattr(case, "addresses", 2000)))
     figures = re.search(r"cpu (\S+) anonymous", out)
     if not good or not figures:
         return "fails", out
     if float(figures[1]) > SECONDS:
         return "takes too long", out
+    if getattr(case, "damaged", False) and " damaged" not in out:
+        return "does not say that it is damaged", out
     if wanted:
         text, _ = ask(path, "-p", "-n", "50")
         if wanted not in text:
@@ -500,7 +527,7 @@ def main():
             data, wanted = case()
             with open(path, "wb") as out:
                 out.write(data)
-            wrong, why = judge(path, wanted)
+            wrong, why = judge(path, wanted, case)
             print("%sok %d - %s%s" % ("not " if wrong else "", count, case.__name__, ": " + wrong if wrong else ""), flush=True)
             for line in why.splitlines()[:20] if wrong else []:
                 print("# " + line)
