@@ -1,0 +1,2 @@
+// The arithmetic of the page, for tests.
+export * from '../types';
