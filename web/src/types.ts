@@ -29,6 +29,7 @@ export interface PageData {
   nodes: { n: number; parent: Uint32Array; frame: Uint32Array; depth: Uint32Array };
   labels: { n: number; thread: Uint32Array; size: Float64Array; text: Uint32Array };
   rows: { n: number; node: Uint32Array; labels: Uint32Array; source: Uint32Array; rest: Uint32Array;
+          newStack: Uint8Array /* 1: the row before is of the same node but of another stack */;
           values: Float64Array[] /* by type */ };
 }
 export const NONE = 0xffffffff;
@@ -52,7 +53,8 @@ export interface Estimate { value: number; variance: number; weight: number }
 export interface Interval { low: number; high: number }
 export interface Amount { now: number; base: number; gained: Estimate; lost: Estimate }
 
-// Amounts of many things, one array each. Without a diff base and the three of lost have no element.
+// Amounts of many things, one array each. gained is now itself, and base and the three of lost have no element, unless it is a
+// diff or some value is negative.
 export interface Amounts {
   n: number; now: Float64Array; variance: Float64Array; weight: Float64Array; gained: Float64Array;
   base: Float64Array; lost: Float64Array; lostVariance: Float64Array; lostWeight: Float64Array;
