@@ -70,9 +70,10 @@ export interface View {
   diff: boolean; oneProcess: boolean; hasError: boolean;
   type: string; unit: string;
   entries: Entries;
-  frameEntry: Uint32Array;           // entry of each frame (by thread: unused)
-  // Rows that passed the filters: leaf's node, label set, rest (as in the block).
-  rows: { n: number; node: Uint32Array; labels: Uint32Array; rest: Uint32Array; amounts: Amounts };
+  frameEntry: Uint32Array;           // entry of each frame (by thread: its function, of no use)
+  labelEntry: Uint32Array;           // by thread: entry of each label set; else empty
+  // Rows that passed the filters: leaf's node, label set, rest (as in the block), and the number of its stack.
+  rows: { n: number; node: Uint32Array; labels: Uint32Array; rest: Uint32Array; stack: Uint32Array; amounts: Amounts };
   // Of each node of the block, as view_stack() has it: is the frame shown? (Not hidden, not cut by show-from.)
   nodeShown: Uint8Array;
   total: Amount; totalAll: Amount;   // after and before filters
