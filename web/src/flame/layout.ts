@@ -1,0 +1,111 @@
+// Where the boxes of a tree are: one row for each depth, each row sorted from left to right, all rows one behind the other in flat
+// arrays. A place in them is a slot. Positions are in the tree's own unit (bytes, counts), so that zooming moves nothing.
+import { NONE, type Tree, type WidthMode } from '../types';
+
+export interface Layout {
+  tree: Tree;
+  n: number;                         // slots; nodes without a width have none
+  rows: number;
+  total: number;                     // width of the root
+  first: Uint32Array;                // first slot of each row, and of the row after the last
+  x: Float64Array; w: Float64Array;
+  node: Uint32Array;                 // of a slot
+  slot: Uint32Array;                 // of a node, or NONE
+}
+
+function widths(tree: Tree, mode: WidthMode): Float64Array {
+  const values = mode === 'base' ? tree.total.base : mode === 'now' ? tree.total.now : tree.width;
+  return values.length === tree.n ? values : tree.width;
+}
+
+export function layOut(tree: Tree, mode: WidthMode): Layout {
+  const width = widths(tree, mode), most = Math.max(tree.n, 1);
+  const x = new Float64Array(most), w = new Float64Array(most);
+  const node = new Uint32Array(most), slot = new Uint32Array(most).fill(NONE);
+  const { firstChild, nextSibling } = tree;
+  // An empty tree is still a root to look at.
+  const total = width[0]! > 0 ? width[0]! : 1;
+  w[0] = total;
+  slot[0] = 0;
+  const first = [0];
+  let from = 0, to = 1;
+  while (from < to) {
+    first.push(to);
+    let at = to;
+    for (let i = from; i < to; i++) {
+      let left = x[i]!;
+      // Neither 0 nor NONE is anybody's child.
+      for (let child = firstChild[node[i]!]!; child > 0 && child < tree.n; child = nextSibling[child]!) {
+        const wide = width[child]!;
+        if (!(wide > 0))
+          continue;
+        x[at] = left;
+        w[at] = wide;
+        node[at] = child;
+        slot[child] = at++;
+        left += wide;
+      }
+    }
+    from = to;
+    to = at;
+  }
+  return { tree, n: to, rows: first.length - 1, total, first: Uint32Array.from(first), x, w, node, slot };
+}
+
+// First slot of [from, to) whose end is beyond `left`; `to` when there is none. Fast when it is near `from`.
+export function firstEnding(layout: Layout, from: number, to: number, left: number): number {
+  const { x, w } = layout;
+  let low = from, step = 1;
+  while (low < to && x[low]! + w[low]! <= left) {
+    from = low + 1;
+    low += step;
+    step *= 2;
+  }
+  let high = Math.min(low, to);
+  low = from;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (x[middle]! + w[middle]! <= left)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Is there a box of the row between left and right?
+function rowHas(layout: Layout, row: number, left: number, right: number): boolean {
+  const to = layout.first[row + 1]!;
+  const i = firstEnding(layout, layout.first[row]!, to, left);
+  return i < to && layout.x[i]! < right;
+}
+
+// How many rows have a box between left and right: a box lies within its parent, so no row below an empty one has any.
+export function rowsBetween(layout: Layout, left: number, right: number): number {
+  let low = 0, high = layout.rows;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rowHas(layout, middle, left, right))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// The slot at a place of a row; or the nearest within `reach`; or NONE.
+export function slotAt(layout: Layout, row: number, at: number, reach: number): number {
+  if (row < 0 || row >= layout.rows)
+    return NONE;
+  const from = layout.first[row]!, to = layout.first[row + 1]!;
+  const i = firstEnding(layout, from, to, at);
+  const after = i < to ? Math.max(layout.x[i]! - at, 0) : Infinity;
+  const before = i > from ? at - layout.x[i - 1]! - layout.w[i - 1]! : Infinity;
+  if (Math.min(after, before) > reach)
+    return NONE;
+  return after <= before ? i : i - 1;
+}
+
+export function rowOf(layout: Layout, slot: number): number {
+  return layout.tree.depth[layout.node[slot]!]! - layout.tree.depth[0]!;
+}

@@ -1,0 +1,236 @@
+// Draws a scene: fills as stretched lines of pixels, over them patterns, marks and words of the boxes that are wide enough.
+import { NONE } from '../types';
+import { drawLine, BoxList, type Lines } from './raster';
+import { rowOf } from './layout';
+import { css, FILLS, GONE, mix, NEW, REST, type Palette } from './palette';
+import { pixelsPerUnit, rowsSeen, rowTop, scrollPixels, type Scene } from './scene';
+
+const PAD = 4, WIDE = 5, LABEL_FROM = 30, AMOUNT_GAP = 10;      // CSS pixels
+const WIDEST_COUNTED = 1023;
+const SIGNS = ['=', '~', '+', '−', '+', '−'];                   // as CHANGES
+
+type Pattern = 'dots' | 'hatch' | 'rest';
+
+export class Painter {
+  private readonly lines: CanvasRenderingContext2D;
+  private image: ImageData | null = null;
+  private readonly list = new BoxList();
+  private patterns = new Map<string, CanvasPattern | null>();
+  private patternsOf: Palette | null = null;
+
+  constructor(private readonly context: CanvasRenderingContext2D) {
+    this.lines = document.createElement('canvas').getContext('2d')!;
+  }
+
+  // The lines of these rows, as an image one pixel high for each.
+  rows(s: Scene, rows: number[], left: number, scale: number, list: BoxList | null): CanvasImageSource {
+    const width = s.screen.width;
+    const canvas = this.lines.canvas;
+    if (!this.image || canvas.width !== width || canvas.height < rows.length) {
+      canvas.width = width;
+      canvas.height = Math.max(rows.length, 64);
+      this.image = this.lines.createImageData(width, canvas.height);
+    }
+    const lines: Lines = {
+      pixels: new Uint32Array(this.image.data.buffer), width, colours: s.colours, left, scale,
+      gap: s.screen.gap, wide: Math.round((list ? WIDE : 0) * s.screen.ratio),
+    };
+    rows.forEach((row, line) => drawLine(s.layout, s.paint, row, lines, line, list));
+    this.lines.putImageData(this.image, 0, 0, 0, 0, width, rows.length);
+    return canvas;
+  }
+
+  // Returns whether that was all: no words were left out.
+  paint(s: Scene): boolean {
+    const { context } = this, { screen, palette } = s;
+    context.fillStyle = css(palette.surface);
+    context.fillRect(0, 0, screen.width, screen.height);
+    const { first, count } = rowsSeen(s);
+    if (count <= 0)
+      return true;
+    const rows = Array.from({ length: count }, (_, i) => s.input.icicle ? first + i : first + count - 1 - i);
+    this.list.n = 0;
+    const image = this.rows(s, rows, s.camera.left, pixelsPerUnit(s), this.list);
+    const y = rowTop(s, rows[0]!);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(image, 0, 0, screen.width, count, 0, y, screen.width, count * screen.row);
+    this.paintPatterns(s);
+    this.paintVeil(s, first, count);
+    context.fillStyle = css(palette.surface);
+    for (let i = 1; i <= count; i++)
+      context.fillRect(0, y + i * screen.row - screen.gap, screen.width, screen.gap);
+    this.paintMarks(s);
+    return this.paintLabels(s);
+  }
+
+  // What lies above the node that was zoomed to steps back.
+  private paintVeil(s: Scene, first: number, count: number) {
+    const slot = s.layout.slot[s.zoomed] ?? NONE;
+    const rows = slot === NONE ? 0 : Math.min(rowOf(s.layout, slot), first + count);
+    if (s.zoomed === 0 || rows <= first)
+      return;
+    const near = rowTop(s, first), far = rowTop(s, rows - 1);
+    this.context.fillStyle = css(s.palette.surface, s.palette.veil);
+    this.context.fillRect(0, Math.min(near, far), s.screen.width, Math.abs(far - near) + s.screen.row);
+  }
+
+  private patternOf(s: Scene, kind: Pattern, fill: number): CanvasPattern | null {
+    if (this.patternsOf !== s.palette) {
+      this.patterns.clear();
+      this.patternsOf = s.palette;
+    }
+    const key = `${kind} ${fill} ${s.screen.ratio}`;
+    let pattern = this.patterns.get(key);
+    if (pattern === undefined) {
+      pattern = this.context.createPattern(drawTile(s, kind, fill), 'repeat');
+      this.patterns.set(key, pattern);
+    }
+    return pattern;
+  }
+
+  // Neighbours with the same pattern are one rectangle.
+  private paintPatterns(s: Scene) {
+    const { list, context } = this, height = s.screen.row - s.screen.gap;
+    const kinds: [number, Pattern][] = [[NEW, 'dots'], [GONE, 'hatch'], [REST, 'rest']];
+    for (const [fill, kind] of kinds.flatMap(([f, k]): [number, Pattern][] => [[f, k], [f + FILLS, k]])) {
+      const path = new Path2D();
+      let any = false;
+      for (let i = 0; i < list.n; i++) {
+        if (s.paint.fill[list.slot[i]!] !== fill)
+          continue;
+        const from = Math.max(list.from[i]!, 0), to = Math.min(list.to[i]! - s.screen.gap, s.screen.width);
+        path.rect(from, rowTop(s, rowOf(s.layout, list.slot[i]!)), to - from, height);
+        any = true;
+      }
+      const pattern = any ? this.patternOf(s, kind, fill) : null;
+      if (!pattern)
+        continue;
+      const size = tileSize(s.screen.ratio), across = -Math.round(s.camera.left * pixelsPerUnit(s)) % size;
+      const scrolled = s.input.icicle ? -scrollPixels(s) : scrollPixels(s);
+      pattern.setTransform(new DOMMatrix([1, 0, 0, 1, across, scrolled % size]));
+      context.fillStyle = pattern;
+      context.fill(path);
+    }
+  }
+
+  // What a search found has a bar below; the boxes of the chosen entry have a frame.
+  private paintMarks(s: Scene) {
+    const { list, context } = this, { row, gap, ratio } = s.screen, { found } = s.paint;
+    const { entry } = s.layout.tree, bar = Math.max(2, Math.round(2 * ratio));
+    context.fillStyle = css(s.palette.match);
+    for (let i = 0; found && i < list.n; i++) {
+      const slot = list.slot[i]!;
+      if (found[slot + 1]! > found[slot]!)
+        context.fillRect(list.from[i]!, rowTop(s, rowOf(s.layout, slot)) + row - gap - bar, list.to[i]! - list.from[i]! - gap, bar);
+    }
+    if (s.input.selected === NONE)
+      return;
+    for (let i = 0; i < list.n; i++) {
+      const slot = list.slot[i]!;
+      if (entry[s.layout.node[slot]!] === s.input.selected)
+        strokeInside(context, list.from[i]!, rowTop(s, rowOf(s.layout, slot)), list.to[i]! - list.from[i]! - gap, row - gap,
+                     Math.max(1, Math.round(1.5 * ratio)), css(s.palette.outline));
+    }
+  }
+
+  // From which width on boxes have words: where there are too many for one frame, the widest.
+  private narrowestLabel(s: Scene): number {
+    const { list } = this, narrowest = Math.round(LABEL_FROM * s.screen.ratio);
+    const counts = new Uint32Array(WIDEST_COUNTED + 1);
+    for (let i = 0; i < list.n; i++)
+      counts[Math.min(list.to[i]! - list.from[i]!, WIDEST_COUNTED)]!++;
+    let sum = 0, width = WIDEST_COUNTED;
+    for (; width > narrowest && sum + counts[width]! <= s.mostLabels; width--)
+      sum += counts[width]!;
+    return Math.max(width, narrowest);
+  }
+
+  private paintLabels(s: Scene): boolean {
+    const { list, context } = this, { font } = s.names, narrowest = this.narrowestLabel(s);
+    font.use();
+    for (const dim of [false, true]) {
+      context.fillStyle = css(dim ? s.palette.dimText : s.palette.text);
+      for (let i = 0; i < list.n; i++)
+        if (list.to[i]! - list.from[i]! >= narrowest && (s.paint.fill[list.slot[i]!]! >= FILLS) === dim)
+          this.paintLabel(s, list.slot[i]!, list.from[i]!, list.to[i]!);
+    }
+    return narrowest <= Math.round(LABEL_FROM * s.screen.ratio);
+  }
+
+  private paintLabel(s: Scene, slot: number, from: number, to: number) {
+    const { ratio, row, gap, width } = s.screen;
+    const pad = Math.round(PAD * ratio), x = Math.max(from, 0) + pad;
+    const room = Math.min(to, width) - gap - pad - x;
+    const label = room > 2 * pad ? labelOf(s, s.layout.node[slot]!, room) : null;
+    if (!label)
+      return;
+    const y = rowTop(s, rowOf(s.layout, slot)) + Math.round((row - gap) / 2 + s.names.font.size * 0.36);
+    this.context.fillText(label.text, x, y);
+    const amount = label.whole && s.amount ? s.amount(s.layout.node[slot]!) : '';
+    const at = label.width + Math.round(AMOUNT_GAP * ratio);
+    if (amount && at + s.names.font.width(amount) <= room)
+      this.context.fillText(amount, x + Math.round(at), y);
+  }
+}
+
+function nameOf(s: Scene, node: number, short: boolean): { text: string; width: number } {
+  const entry = s.layout.tree.entry[node]!;
+  if (entry !== NONE)
+    return s.names.get(entry, short);
+  const text = node === 0 ? 'all' : '(other)';
+  return { text, width: s.names.font.width(text) };
+}
+
+export interface FittedLabel { text: string; width: number; whole: boolean }
+
+// The whole name where it fits, else the short one, cut.
+export function labelOf(s: Scene, node: number, room: number): FittedLabel | null {
+  const sign = s.input.changes ? `${SIGNS[s.input.changes[node]!] ?? '='} ` : '';
+  const signWidth = sign ? s.names.font.width(sign) : 0;
+  const full = nameOf(s, node, s.input.trimTemplates);
+  if (signWidth + full.width <= room)
+    return { text: sign + full.text, width: signWidth + full.width, whole: true };
+  const short = s.names.font.fit(nameOf(s, node, true).text, room - signWidth);
+  return short && { text: sign + short.text, width: signWidth + short.width, whole: false };
+}
+
+export function strokeInside(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number,
+                             line: number, colour: string) {
+  context.fillStyle = colour;
+  if (width <= 2 * line) {
+    context.fillRect(x, y, width, height);
+    return;
+  }
+  context.fillRect(x, y, width, line);
+  context.fillRect(x, y + height - line, width, line);
+  context.fillRect(x, y, line, height);
+  context.fillRect(x + width - line, y, line, height);
+}
+
+function tileSize(ratio: number): number {
+  return Math.round(6 * ratio);
+}
+
+// Patterns are nearer to the surface than their fill, so that words on them are read as well.
+function drawTile(s: Scene, kind: Pattern, fill: number): HTMLCanvasElement {
+  const size = tileSize(s.screen.ratio), tile = document.createElement('canvas');
+  tile.width = tile.height = size;
+  const context = tile.getContext('2d')!;
+  context.fillStyle = context.strokeStyle = css(mix(s.palette.fills[fill]!, s.palette.surface, kind === 'rest' ? 0.7 : 0.55));
+  if (kind === 'dots') {
+    context.beginPath();
+    for (const at of [0.25, 0.75]) {
+      context.moveTo(size * at, size * at);
+      context.arc(size * at, size * at, size / 7, 0, 7);
+    }
+    context.fill();
+  } else {
+    context.lineWidth = size / 3.2;
+    for (const shift of [-size, 0, size]) {
+      context.moveTo(shift - 1, size + 1);
+      context.lineTo(shift + size + 1, -1);
+    }
+    context.stroke();
+  }
+  return tile;
+}

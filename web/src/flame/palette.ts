@@ -1,0 +1,78 @@
+// The colours of the picture, for both themes. A fill is named by its index, the same in both; behind the fills come the same
+// once more, for boxes that a search did not find. test/palette.test.mjs computes contrasts and what colour-blind people see.
+
+export const HUES = 8;                 // of binaries; the ninth is for all the others
+export const SHADES = 3;               // of a hue, by name
+export const ROOT = 0;
+export const REST = 1;                 // an (other)
+export const HUE = 2;                  // + hue * SHADES + shade
+export const SAME = HUE + (HUES + 1) * SHADES;
+export const NOISE = SAME + 1;
+export const GREW = SAME + 2;          // + strength, 0 to 2
+export const SHRANK = SAME + 5;
+export const NEW = SAME + 8;
+export const GONE = SAME + 9;
+export const FILLS = SAME + 10;        // + fill: the same, dimmed
+export const MATCH = 2 * FILLS;        // what a search found and is too narrow for a box
+export const SURFACE = 2 * FILLS + 1;
+
+export type Rgb = [red: number, green: number, blue: number];
+
+export interface Palette {
+  fills: Rgb[];
+  surface: Rgb;
+  text: Rgb; dimText: Rgb;
+  match: Rgb;                          // frame of what was found
+  outline: Rgb;                        // hovered, selected
+  veil: number;                        // how much of the surface lies over what is not meant
+}
+
+export function rgb(hex: string): Rgb {
+  const n = parseInt(hex.slice(1), 16);
+  return [n >> 16, n >> 8 & 255, n & 255];
+}
+
+export function css([red, green, blue]: Rgb, alpha = 1): string {
+  return alpha < 1 ? `rgba(${red},${green},${blue},${alpha})` : `rgb(${red},${green},${blue})`;
+}
+
+// part of b in a
+export function mix(a: Rgb, b: Rgb, part: number): Rgb {
+  const one = (i: 0 | 1 | 2) => Math.round(a[i] + (b[i] - a[i]) * part);
+  return [one(0), one(1), one(2)];
+}
+
+interface Colours {
+  surface: string; text: string; dimText: string; match: string; outline: string;
+  root: string; rest: string; hues: string[]; same: string; noise: string; grew: string[]; shrank: string[];
+  added: string; gone: string; dimmed: number;
+}
+
+function palette(c: Colours): Palette {
+  const surface = rgb(c.surface);
+  const shades = c.hues.flatMap(hue => [0, 0.16, 0.32].map(part => mix(rgb(hue), surface, part)));
+  const fills = [c.root, c.rest].map(rgb).concat(shades, [c.same, c.noise, ...c.grew, ...c.shrank, c.added, c.gone].map(rgb));
+  const match = rgb(c.match);
+  return {
+    fills: [...fills, ...fills.map(fill => mix(fill, surface, c.dimmed)), match, surface],
+    surface, text: rgb(c.text), dimText: rgb(c.dimText), match, outline: rgb(c.outline), veil: 0.45,
+  };
+}
+
+export const LIGHT = palette({
+  surface: '#ffffff', text: '#1a1a1a', dimText: '#5c5c5c', match: '#b4008c', outline: '#000000',
+  root: '#e4e4e4', rest: '#efefef',
+  hues: ['#77aadd', '#ee8866', '#44bb99', '#eedd88', '#ffaabb', '#99ddff', '#bbcc33', '#c9b3e6', '#cfcfcf'],
+  same: '#efefef', noise: '#d4d4d4',
+  grew: ['#fde3c8', '#fdbf7e', '#f5953d'], shrank: ['#d6e6f4', '#a3cbea', '#6baee0'],
+  added: '#f5953d', gone: '#6baee0', dimmed: 0.78,
+});
+
+export const DARK = palette({
+  surface: '#1b1b1d', text: '#f2f2f2', dimText: '#b4b4b4', match: '#ff8adf', outline: '#ffffff',
+  root: '#48484c', rest: '#333337',
+  hues: ['#2b6098', '#9c4526', '#1d6b54', '#76651a', '#99485f', '#1f6c8c', '#5c6a12', '#65509a', '#56565a'],
+  same: '#333337', noise: '#4c4c50',
+  grew: ['#59402a', '#85500f', '#a85400'], shrank: ['#2b4258', '#265a8a', '#1f6fb2'],
+  added: '#a85400', gone: '#1f6fb2', dimmed: 0.78,
+});
