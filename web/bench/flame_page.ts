@@ -9,9 +9,9 @@ let input: FlameInput;
 const size = (value: number) => value >= 1048576 ? `${(value / 1048576).toFixed(1)} MiB` : `${(value / 1024).toFixed(1)} KiB`;
 
 function words(node: number) {
-  const { tree, view } = input, entry = tree.entry[node]!;
-  const title = entry === NONE ? (node ? '(other)' : 'all') : view.entries.name[entry]!;
-  return { title, lines: [size(tree.total.now[node]!), ...entry === NONE ? [] : ['src/store/cache.cc:214', view.entries.binary[entry]!]] };
+  const { tree, view } = input, entry = tree.entry[node];
+  const title = entry === NONE ? (node ? '(other)' : 'all') : view.entries.name[entry];
+  return { title, lines: [size(tree.total.now[node]), ...entry === NONE ? [] : ['src/store/cache.cc:214', view.entries.binary[entry]]] };
 }
 
 const told: unknown[] = [];
@@ -20,7 +20,7 @@ const graph = new FlameGraph(document.getElementById('host')!, {
   zoom: node => told.push(['zoom', node]),
   rest: node => told.push(['rest', node]),
   tooltip: words,
-  amount: node => size(input.tree.total.now[node]!),
+  amount: node => size(input.tree.total.now[node]),
 });
 addEventListener('keydown', e => graph.key(e) && e.preventDefault());
 

@@ -27,16 +27,16 @@ function amounts(n: number, diff: boolean): Amounts {
 }
 
 function nameOf(next: () => number): string {
-  const pick = (list: string[]) => list[Math.floor(next() * list.length)]!;
+  const pick = (list: string[]) => list[Math.floor(next() * list.length)];
   const verb = pick(WORDS), noun = pick(WORDS), space = pick(SPACES), kind = next();
   if (kind < 0.3)
     return `${verb.toLowerCase()}_${noun.toLowerCase()}`;
   const type = kind < 0.7 ? '' : `<${pick(SPACES)}::${noun}, std::allocator<${pick(WORDS)}>>`;
-  return `${space}::${verb[0]!.toUpperCase()}${verb.slice(1)}${type}::${noun.toLowerCase()}${kind < 0.55 ? '' : `(${pick(WORDS)} const&)`}`;
+  return `${space}::${verb[0].toUpperCase()}${verb.slice(1)}${type}::${noun.toLowerCase()}${kind < 0.55 ? '' : `(${pick(WORDS)} const&)`}`;
 }
 
 function makeView(next: () => number, entries: number, diff: boolean): View {
-  const names = Array.from({ length: entries }, (_, i) => i < 3 ? ['main', 'worker_loop', 'std::thread::run'][i]! : nameOf(next));
+  const names = Array.from({ length: entries }, (_, i) => i < 3 ? ['main', 'worker_loop', 'std::thread::run'][i] : nameOf(next));
   const mapping = Int32Array.from(names, (_, i) => i < 2 ? 0 : Math.floor(next() ** 2.2 * BINARIES.length));
   const no = new Uint32Array(0), noAmount = { now: 0, base: 0, gained: { value: 0, variance: 0, weight: 0 }, lost: { value: 0, variance: 0, weight: 0 } };
   const data: PageData = {
@@ -55,9 +55,9 @@ function makeView(next: () => number, entries: number, diff: boolean): View {
     data, diff, oneProcess: true, hasError: false, type: 'inuse_space', unit: 'bytes', frameEntry: no,
     options: { column: 0, at: 0, base: diff ? 0 : null, by: 'function', focus: '', ignore: '', hide: '', show: '', showFrom: '', binary: '',
                thread: null, collapseRecursion: false },
-    entries: { n: entries, name: names, file: names.map(() => 'src/a.cc'), line: new Uint32Array(entries), binary: names.map((_, i) => BINARIES[mapping[i]!]!),
+    entries: { n: entries, name: names, file: names.map(() => 'src/a.cc'), line: new Uint32Array(entries), binary: names.map((_, i) => BINARIES[mapping[i]]),
                inlined: new Uint8Array(entries), unnamed: new Uint8Array(entries), mapping },
-    rows: { n: 0, node: no, labels: no, rest: no, amounts: amounts(0, diff) }, nodeShown: new Uint8Array(0), total: noAmount, totalAll: noAmount, lowerBounds: false,
+    rows: { n: 0, node: no, labels: no, rest: no, stack: no, amounts: amounts(0, diff) }, nodeShown: new Uint8Array(0), labelEntry: no, total: noAmount, totalAll: noAmount, lowerBounds: false,
   };
 }
 
@@ -66,10 +66,10 @@ function makeShape(o: TreeOptions, next: () => number, tree: Tree, entries: numb
   const { parent, depth, entry } = tree;
   for (let i = 1; i < o.nodes; i++) {
     let p = o.flat ? Math.max(i - Math.floor((o.nodes - 1) / o.depth), 0) : Math.floor(i - 1 - next() ** 3 * Math.min(i - 1, o.fan));
-    while (depth[p]! >= o.depth)
-      p = parent[p]!;
+    while (depth[p] >= o.depth)
+      p = parent[p];
     parent[i] = p;
-    depth[i] = depth[p]! + 1;
+    depth[i] = depth[p] + 1;
     entry[i] = p === 0 && !o.flat ? i % 3 : Math.floor(next() ** 2 * entries);
     if (!o.flat && p !== 0 && next() < 0.01)
       entry[i] = NONE;
@@ -79,10 +79,10 @@ function makeShape(o: TreeOptions, next: () => number, tree: Tree, entries: numb
 function link(tree: Tree) {
   const children: number[][] = [], { n, parent, firstChild, nextSibling, width } = tree;
   for (let i = 1; i < n; i++)
-    (children[parent[i]!] ??= []).push(i);
+    (children[parent[i]] ??= []).push(i);
   children.forEach((list, p) => {
-    list.sort((a, b) => width[b]! - width[a]!);
-    firstChild[p] = list[0]!;
+    list.sort((a, b) => width[b] - width[a]);
+    firstChild[p] = list[0];
     list.forEach((child, k) => { nextSibling[child] = list[k + 1] ?? 0; });
   });
 }
@@ -90,11 +90,11 @@ function link(tree: Tree) {
 function addUp(tree: Tree, base: Float64Array) {
   const { now } = tree.total;
   for (let i = tree.n - 1; i > 0; i--) {
-    const p = tree.parent[i]!;
-    now[p] = now[p]! + now[i]!;
-    tree.width[p] = tree.width[p]! + tree.width[i]!;
+    const p = tree.parent[i];
+    now[p] = now[p] + now[i];
+    tree.width[p] = tree.width[p] + tree.width[i];
     if (base.length)
-      base[p] = base[p]! + base[i]!;
+      base[p] = base[p] + base[i];
   }
 }
 
@@ -111,12 +111,12 @@ export function makeInput(o: TreeOptions): FlameInput {
     tree.total.now[i] = o.diff && fate >= 0.07 && fate < 0.14 ? 0 : value;
     if (o.diff)
       tree.total.base[i] = before;
-    tree.width[i] = Math.max(tree.total.now[i]!, before);
+    tree.width[i] = Math.max(tree.total.now[i], before);
   }
   addUp(tree, tree.total.base);
   link(tree);
   const { now, base } = tree.total;
   const changes = o.diff ? Uint8Array.from(now, (value, i) => CHANGES.indexOf(value === base[i] ? 'none' : next() < 0.12 ? 'noise'
-    : base[i] === 0 ? 'new' : value === 0 ? 'gone' : value > base[i]! ? 'grew' : 'shrank')) : null;
+    : base[i] === 0 ? 'new' : value === 0 ? 'gone' : value > base[i] ? 'grew' : 'shrank')) : null;
   return { view, tree, changes, width: 'max', icicle: true, trimTemplates: true, matches: null, selected: NONE };
 }

@@ -172,9 +172,9 @@ export class FlameGraph {
     const zoomed = follow(this.zoomed);
     this.zoomed = zoomed === NONE ? 0 : zoomed;
     this.focused = follow(this.focused);
-    const slot = layout.slot[this.zoomed]!;
+    const slot = layout.slot[this.zoomed];
     this.way = null;
-    this.camera = { left: layout.x[slot]!, width: layout.w[slot]!, scroll: this.camera.scroll };
+    this.camera = { left: layout.x[slot], width: layout.w[slot], scroll: this.camera.scroll };
   }
 
   private resized() {
@@ -193,7 +193,7 @@ export class FlameGraph {
 
   // A node over the whole width: its callees in view, as many of its callers as there is room for.
   private cameraOn(s: Scene, node: number): Camera {
-    const slot = s.layout.slot[node]!, left = s.layout.x[slot]!, width = s.layout.w[slot]!;
+    const slot = s.layout.slot[node], left = s.layout.x[slot], width = s.layout.w[slot];
     const beyond = rowsBetween(s.layout, left, left + width) - rowsOfRoom(s.screen);
     return { left, width, scroll: Math.max(Math.min(beyond, rowOf(s.layout, slot) - ABOVE), 0) };
   }
@@ -264,8 +264,8 @@ export class FlameGraph {
     if (slot === NONE)
       return;
     const { screen } = s, scale = pixelsPerUnit(s), frame = Math.max(1, Math.round(line * screen.ratio));
-    const from = Math.round(Math.max((s.layout.x[slot]! - s.camera.left) * scale, -frame));
-    const to = Math.round(Math.min((s.layout.x[slot]! + s.layout.w[slot]! - s.camera.left) * scale, screen.width + frame));
+    const from = Math.round(Math.max((s.layout.x[slot] - s.camera.left) * scale, -frame));
+    const to = Math.round(Math.min((s.layout.x[slot] + s.layout.w[slot] - s.camera.left) * scale, screen.width + frame));
     const y = rowTop(s, rowOf(s.layout, slot)), width = Math.max(to - from - (to - from >= 3 ? screen.gap : 0), frame);
     const top = Math.max(y, screen.top), height = y + screen.row - screen.gap - top;
     if (height <= 0 || y >= screen.height || to < 0 || from > screen.width)
@@ -279,7 +279,7 @@ export class FlameGraph {
   private nodeAt(s: Scene, x: number, y: number): number {
     const { ratio } = s.screen, scale = pixelsPerUnit(s);
     const slot = slotAt(s.layout, rowAt(s, y * ratio), s.camera.left + x * ratio / scale, REACH * ratio / scale);
-    return slot === NONE ? NONE : s.layout.node[slot]!;
+    return slot === NONE ? NONE : s.layout.node[slot];
   }
 
   private pointed(x: number, y: number) {
@@ -380,7 +380,7 @@ export class FlameGraph {
     if (this.isRest(s, node))
       this.events.rest(node);
     else
-      this.events.select(s.layout.tree.entry[node]!, node);
+      this.events.select(s.layout.tree.entry[node], node);
   }
 
   private zoomIn(node: number) {
@@ -412,7 +412,7 @@ export class FlameGraph {
 
   // As little movement as shows the box: rows up or down, sideways, and only for the narrowest a zoom.
   private reveal(node: number) {
-    const s = this.scene!, slot = s.layout.slot[node]!, x = s.layout.x[slot]!, w = s.layout.w[slot]!;
+    const s = this.scene!, slot = s.layout.slot[node], x = s.layout.x[slot], w = s.layout.w[slot];
     const room = rowsOfRoom(s.screen), row = rowOf(s.layout, slot), from = this.way ? this.way.to : this.camera;
     let { left, width, scroll } = from;
     if (w / width * s.screen.width < 12 * s.screen.ratio) {
@@ -444,8 +444,8 @@ export class FlameGraph {
 
   // First back to the node that was zoomed to, then to its caller.
   private out(s: Scene): boolean {
-    const slot = s.layout.slot[this.zoomed]!, at = this.way ? this.way.to : this.camera;
-    const there = at.left === s.layout.x[slot]! && at.width === s.layout.w[slot]!;
+    const slot = s.layout.slot[this.zoomed], at = this.way ? this.way.to : this.camera;
+    const there = at.left === s.layout.x[slot] && at.width === s.layout.w[slot];
     if (there && this.zoomed === 0)
       return false;
     if (there)
@@ -463,8 +463,8 @@ export class FlameGraph {
   }
 
   private step(s: Scene, factor: number) {
-    const from = this.way ? this.way.to : this.camera, slot = this.focused === NONE ? NONE : s.layout.slot[this.focused]!;
-    const middle = slot === NONE ? from.left + from.width / 2 : s.layout.x[slot]! + s.layout.w[slot]! / 2;
+    const from = this.way ? this.way.to : this.camera, slot = this.focused === NONE ? NONE : s.layout.slot[this.focused];
+    const middle = slot === NONE ? from.left + from.width / 2 : s.layout.x[slot] + s.layout.w[slot] / 2;
     const at = Math.min(Math.max(middle, from.left), from.left + from.width);
     this.go(zoomAround(from, at, factor), true);
   }

@@ -24,7 +24,7 @@ export function layOut(tree: Tree, mode: WidthMode): Layout {
   const node = new Uint32Array(most), slot = new Uint32Array(most).fill(NONE);
   const { firstChild, nextSibling } = tree;
   // An empty tree is still a root to look at.
-  const total = width[0]! > 0 ? width[0]! : 1;
+  const total = width[0] > 0 ? width[0] : 1;
   w[0] = total;
   slot[0] = 0;
   const first = [0];
@@ -33,10 +33,10 @@ export function layOut(tree: Tree, mode: WidthMode): Layout {
     first.push(to);
     let at = to;
     for (let i = from; i < to; i++) {
-      let left = x[i]!;
+      let left = x[i];
       // Neither 0 nor NONE is anybody's child.
-      for (let child = firstChild[node[i]!]!; child > 0 && child < tree.n; child = nextSibling[child]!) {
-        const wide = width[child]!;
+      for (let child = firstChild[node[i]]; child > 0 && child < tree.n; child = nextSibling[child]) {
+        const wide = width[child];
         if (!(wide > 0))
           continue;
         x[at] = left;
@@ -56,7 +56,7 @@ export function layOut(tree: Tree, mode: WidthMode): Layout {
 export function firstEnding(layout: Layout, from: number, to: number, left: number): number {
   const { x, w } = layout;
   let low = from, step = 1;
-  while (low < to && x[low]! + w[low]! <= left) {
+  while (low < to && x[low] + w[low] <= left) {
     from = low + 1;
     low += step;
     step *= 2;
@@ -65,7 +65,7 @@ export function firstEnding(layout: Layout, from: number, to: number, left: numb
   low = from;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (x[middle]! + w[middle]! <= left)
+    if (x[middle] + w[middle] <= left)
       low = middle + 1;
     else
       high = middle;
@@ -75,9 +75,9 @@ export function firstEnding(layout: Layout, from: number, to: number, left: numb
 
 // Is there a box of the row between left and right?
 function rowHas(layout: Layout, row: number, left: number, right: number): boolean {
-  const to = layout.first[row + 1]!;
-  const i = firstEnding(layout, layout.first[row]!, to, left);
-  return i < to && layout.x[i]! < right;
+  const to = layout.first[row + 1];
+  const i = firstEnding(layout, layout.first[row], to, left);
+  return i < to && layout.x[i] < right;
 }
 
 // How many rows have a box between left and right: a box lies within its parent, so no row below an empty one has any.
@@ -97,15 +97,15 @@ export function rowsBetween(layout: Layout, left: number, right: number): number
 export function slotAt(layout: Layout, row: number, at: number, reach: number): number {
   if (row < 0 || row >= layout.rows)
     return NONE;
-  const from = layout.first[row]!, to = layout.first[row + 1]!;
+  const from = layout.first[row], to = layout.first[row + 1];
   const i = firstEnding(layout, from, to, at);
-  const after = i < to ? Math.max(layout.x[i]! - at, 0) : Infinity;
-  const before = i > from ? at - layout.x[i - 1]! - layout.w[i - 1]! : Infinity;
+  const after = i < to ? Math.max(layout.x[i] - at, 0) : Infinity;
+  const before = i > from ? at - layout.x[i - 1] - layout.w[i - 1] : Infinity;
   if (Math.min(after, before) > reach)
     return NONE;
   return after <= before ? i : i - 1;
 }
 
 export function rowOf(layout: Layout, slot: number): number {
-  return layout.tree.depth[layout.node[slot]!]! - layout.tree.depth[0]!;
+  return layout.tree.depth[layout.node[slot]] - layout.tree.depth[0];
 }

@@ -31,9 +31,9 @@ export class Font {
   private character(c: string): number {
     const code = c.length === 1 ? c.charCodeAt(0) : 128;
     if (code < 128) {
-      if (this.ascii[code]! < 0)
+      if (this.ascii[code] < 0)
         this.ascii[code] = this.context.measureText(c).width;
-      return this.ascii[code]!;
+      return this.ascii[code];
     }
     let width = this.others.get(c);
     if (width === undefined) {

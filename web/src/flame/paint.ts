@@ -13,15 +13,15 @@ function weigh(data: PageData): Map<number, number> {
   const { rows, nodes, frames, mappings } = data;
   const weights = new Map<number, number>();
   for (let i = 0; i < frames.n; i++)
-    if (frames.mapping[i]! >= 0)
-      weights.set(mappings.file[frames.mapping[i]!]!, 0);
+    if (frames.mapping[i] >= 0)
+      weights.set(mappings.file[frames.mapping[i]], 0);
   const values = rows.values[data.defaultType];
   for (let i = 0; values && i < rows.n; i++) {
-    const frame = nodes.frame[rows.node[i]!]!;
-    const mapping = frame === NONE ? -1 : frames.mapping[frame]!;
+    const frame = nodes.frame[rows.node[i]];
+    const mapping = frame === NONE ? -1 : frames.mapping[frame];
     if (mapping >= 0) {
-      const file = mappings.file[mapping]!;
-      weights.set(file, weights.get(file)! + Math.abs(values[i]!));
+      const file = mappings.file[mapping];
+      weights.set(file, weights.get(file)! + Math.abs(values[i]));
     }
   }
   return weights;
@@ -32,12 +32,12 @@ export function binaries(data: PageData): Binaries {
   if (before)
     return before;
   const { mappings, strings } = data;
-  const order = [...weigh(data)].sort((a, b) => b[1] - a[1] || (strings[a[0]]! < strings[b[0]]! ? -1 : 1));
+  const order = [...weigh(data)].sort((a, b) => b[1] - a[1] || (strings[a[0]] < strings[b[0]] ? -1 : 1));
   const hueOfFile = new Map(order.map(([file], i) => [file, Math.min(i, HUES)]));
   const hueOfMapping = Uint8Array.from(mappings.file, file => hueOfFile.get(file) ?? HUES);
   const made = {
     byName: order.length < 2, hueOfMapping,
-    legend: order.map(([file], i) => ({ path: strings[file]!, hue: Math.min(i, HUES) })),
+    legend: order.map(([file], i) => ({ path: strings[file], hue: Math.min(i, HUES) })),
   };
   known.set(data, made);
   return made;
@@ -58,9 +58,9 @@ function entryFills(view: View): Uint8Array {
   const { n, name, mapping } = view.entries;
   const fills = new Uint8Array(n);
   for (let i = 0; i < n; i++) {
-    const h = hash(name[i]!);
-    const at = mapping[i]!;
-    const hue = byName ? Math.floor(h / SHADES) % HUES : at >= 0 && at < hueOfMapping.length ? hueOfMapping[at]! : HUES;
+    const h = hash(name[i]);
+    const at = mapping[i];
+    const hue = byName ? Math.floor(h / SHADES) % HUES : at >= 0 && at < hueOfMapping.length ? hueOfMapping[at] : HUES;
     fills[i] = HUE + hue * SHADES + h % SHADES;
   }
   return fills;
@@ -86,13 +86,13 @@ export function nodeFills(input: FlameInput): Uint8Array {
   if (changes) {
     const { now, base } = tree.total;
     for (let i = 0; i < tree.n; i++)
-      fills[i] = changeFill(CHANGES[changes[i]!] ?? 'none', base[i] ?? 0, now[i]!);
+      fills[i] = changeFill(CHANGES[changes[i]] ?? 'none', base[i] ?? 0, now[i]);
     return fills;
   }
   const ofEntry = entryFills(view);
   for (let i = 0; i < tree.n; i++) {
-    const entry = tree.entry[i]!;
-    fills[i] = entry === NONE ? REST : ofEntry[entry]!;
+    const entry = tree.entry[i];
+    fills[i] = entry === NONE ? REST : ofEntry[entry];
   }
   if (tree.entry[0] === NONE)
     fills[0] = ROOT;
@@ -108,15 +108,15 @@ export function paintSlots(layout: Layout, fills: Uint8Array, matches: Uint8Arra
   const fill = new Uint8Array(n);
   if (!matches) {
     for (let i = 0; i < n; i++)
-      fill[i] = fills[node[i]!]!;
+      fill[i] = fills[node[i]];
     return { fill, found: null };
   }
   const found = new Uint32Array(n + 1);
   for (let i = 0; i < n; i++) {
-    const entry = tree.entry[node[i]!]!;
+    const entry = tree.entry[node[i]];
     const hit = entry !== NONE && matches[entry] ? 1 : 0;
-    fill[i] = fills[node[i]!]! + (hit ? 0 : FILLS);
-    found[i + 1] = found[i]! + hit;
+    fill[i] = fills[node[i]] + (hit ? 0 : FILLS);
+    found[i + 1] = found[i] + hit;
   }
   return { fill, found };
 }

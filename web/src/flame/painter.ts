@@ -51,7 +51,7 @@ export class Painter {
     const rows = Array.from({ length: count }, (_, i) => s.input.icicle ? first + i : first + count - 1 - i);
     this.list.n = 0;
     const image = this.rows(s, rows, s.camera.left, pixelsPerUnit(s), this.list);
-    const y = rowTop(s, rows[0]!);
+    const y = rowTop(s, rows[0]);
     context.imageSmoothingEnabled = false;
     context.drawImage(image, 0, 0, screen.width, count, 0, y, screen.width, count * screen.row);
     this.paintPatterns(s);
@@ -96,10 +96,10 @@ export class Painter {
       const path = new Path2D();
       let any = false;
       for (let i = 0; i < list.n; i++) {
-        if (s.paint.fill[list.slot[i]!] !== fill)
+        if (s.paint.fill[list.slot[i]] !== fill)
           continue;
-        const from = Math.max(list.from[i]!, 0), to = Math.min(list.to[i]! - s.screen.gap, s.screen.width);
-        path.rect(from, rowTop(s, rowOf(s.layout, list.slot[i]!)), to - from, height);
+        const from = Math.max(list.from[i], 0), to = Math.min(list.to[i] - s.screen.gap, s.screen.width);
+        path.rect(from, rowTop(s, rowOf(s.layout, list.slot[i])), to - from, height);
         any = true;
       }
       const pattern = any ? this.patternOf(s, kind, fill) : null;
@@ -119,16 +119,16 @@ export class Painter {
     const { entry } = s.layout.tree, bar = Math.max(2, Math.round(2 * ratio));
     context.fillStyle = css(s.palette.match);
     for (let i = 0; found && i < list.n; i++) {
-      const slot = list.slot[i]!;
-      if (found[slot + 1]! > found[slot]!)
-        context.fillRect(list.from[i]!, rowTop(s, rowOf(s.layout, slot)) + row - gap - bar, list.to[i]! - list.from[i]! - gap, bar);
+      const slot = list.slot[i];
+      if (found[slot + 1] > found[slot])
+        context.fillRect(list.from[i], rowTop(s, rowOf(s.layout, slot)) + row - gap - bar, list.to[i] - list.from[i] - gap, bar);
     }
     if (s.input.selected === NONE)
       return;
     for (let i = 0; i < list.n; i++) {
-      const slot = list.slot[i]!;
-      if (entry[s.layout.node[slot]!] === s.input.selected)
-        strokeInside(context, list.from[i]!, rowTop(s, rowOf(s.layout, slot)), list.to[i]! - list.from[i]! - gap, row - gap,
+      const slot = list.slot[i];
+      if (entry[s.layout.node[slot]] === s.input.selected)
+        strokeInside(context, list.from[i], rowTop(s, rowOf(s.layout, slot)), list.to[i] - list.from[i] - gap, row - gap,
                      Math.max(1, Math.round(1.5 * ratio)), css(s.palette.outline));
     }
   }
@@ -138,10 +138,10 @@ export class Painter {
     const { list } = this, narrowest = Math.round(LABEL_FROM * s.screen.ratio);
     const counts = new Uint32Array(WIDEST_COUNTED + 1);
     for (let i = 0; i < list.n; i++)
-      counts[Math.min(list.to[i]! - list.from[i]!, WIDEST_COUNTED)]!++;
+      counts[Math.min(list.to[i] - list.from[i], WIDEST_COUNTED)]++;
     let sum = 0, width = WIDEST_COUNTED;
-    for (; width > narrowest && sum + counts[width]! <= s.mostLabels; width--)
-      sum += counts[width]!;
+    for (; width > narrowest && sum + counts[width] <= s.mostLabels; width--)
+      sum += counts[width];
     return Math.max(width, narrowest);
   }
 
@@ -151,8 +151,8 @@ export class Painter {
     for (const dim of [false, true]) {
       context.fillStyle = css(dim ? s.palette.dimText : s.palette.text);
       for (let i = 0; i < list.n; i++)
-        if (list.to[i]! - list.from[i]! >= narrowest && (s.paint.fill[list.slot[i]!]! >= FILLS) === dim)
-          this.paintLabel(s, list.slot[i]!, list.from[i]!, list.to[i]!);
+        if (list.to[i] - list.from[i] >= narrowest && (s.paint.fill[list.slot[i]] >= FILLS) === dim)
+          this.paintLabel(s, list.slot[i], list.from[i], list.to[i]);
     }
     return narrowest <= Math.round(LABEL_FROM * s.screen.ratio);
   }
@@ -161,12 +161,12 @@ export class Painter {
     const { ratio, row, gap, width } = s.screen;
     const pad = Math.round(PAD * ratio), x = Math.max(from, 0) + pad;
     const room = Math.min(to, width) - gap - pad - x;
-    const label = room > 2 * pad ? labelOf(s, s.layout.node[slot]!, room) : null;
+    const label = room > 2 * pad ? labelOf(s, s.layout.node[slot], room) : null;
     if (!label)
       return;
     const y = rowTop(s, rowOf(s.layout, slot)) + Math.round((row - gap) / 2 + s.names.font.size * 0.36);
     this.context.fillText(label.text, x, y);
-    const amount = label.whole && s.amount ? s.amount(s.layout.node[slot]!) : '';
+    const amount = label.whole && s.amount ? s.amount(s.layout.node[slot]) : '';
     const at = label.width + Math.round(AMOUNT_GAP * ratio);
     if (amount && at + s.names.font.width(amount) <= room)
       this.context.fillText(amount, x + Math.round(at), y);
@@ -174,7 +174,7 @@ export class Painter {
 }
 
 function nameOf(s: Scene, node: number, short: boolean): { text: string; width: number } {
-  const entry = s.layout.tree.entry[node]!;
+  const entry = s.layout.tree.entry[node];
   if (entry !== NONE)
     return s.names.get(entry, short);
   const text = node === 0 ? 'all' : '(other)';
@@ -185,7 +185,7 @@ export interface FittedLabel { text: string; width: number; whole: boolean }
 
 // The whole name where it fits, else the short one, cut.
 export function labelOf(s: Scene, node: number, room: number): FittedLabel | null {
-  const sign = s.input.changes ? `${SIGNS[s.input.changes[node]!] ?? '='} ` : '';
+  const sign = s.input.changes ? `${SIGNS[s.input.changes[node]] ?? '='} ` : '';
   const signWidth = sign ? s.names.font.width(sign) : 0;
   const full = nameOf(s, node, s.input.trimTemplates);
   if (signWidth + full.width <= room)
@@ -216,7 +216,7 @@ function drawTile(s: Scene, kind: Pattern, fill: number): HTMLCanvasElement {
   const size = tileSize(s.screen.ratio), tile = document.createElement('canvas');
   tile.width = tile.height = size;
   const context = tile.getContext('2d')!;
-  context.fillStyle = context.strokeStyle = css(mix(s.palette.fills[fill]!, s.palette.surface, kind === 'rest' ? 0.7 : 0.55));
+  context.fillStyle = context.strokeStyle = css(mix(s.palette.fills[fill], s.palette.surface, kind === 'rest' ? 0.7 : 0.55));
   if (kind === 'dots') {
     context.beginPath();
     for (const at of [0.25, 0.75]) {

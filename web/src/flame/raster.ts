@@ -46,17 +46,17 @@ function pixelAt(position: number): number {
 export function drawLine(layout: Layout, paint: Paint, row: number, l: Lines, line: number, list: BoxList | null) {
   const { x, w } = layout, { fill, found } = paint, { pixels, colours, left, scale, gap, width } = l;
   const base = line * width, right = left + width / scale;
-  pixels.fill(colours[SURFACE]!, base, base + width);
+  pixels.fill(colours[SURFACE], base, base + width);
   if (row >= layout.rows)
     return;
-  const to = layout.first[row + 1]!;
-  let i = firstEnding(layout, layout.first[row]!, to, left), drawn = 0;
-  while (i < to && x[i]! < right) {
-    const from = pixelAt((x[i]! - left) * scale), end = pixelAt((x[i]! + w[i]! - left) * scale);
+  const to = layout.first[row + 1];
+  let i = firstEnding(layout, layout.first[row], to, left), drawn = 0;
+  while (i < to && x[i] < right) {
+    const from = pixelAt((x[i] - left) * scale), end = pixelAt((x[i] + w[i] - left) * scale);
     if (end > from) {
       if (list && end - from >= l.wide)
         list.add(i, from, end);
-      const stop = Math.min(end - from >= 3 * gap ? end - gap : end, width), colour = colours[fill[i]!]!;
+      const stop = Math.min(end - from >= 3 * gap ? end - gap : end, width), colour = colours[fill[i]];
       for (let p = Math.max(from, drawn); p < stop; p++)
         pixels[base + p] = colour;
       drawn = Math.max(drawn, Math.min(end, width));
@@ -65,9 +65,9 @@ export function drawLine(layout: Layout, paint: Paint, row: number, l: Lines, li
     }
     // Boxes that end before the middle of this pixel, or of the next one.
     const next = firstEnding(layout, i + 1, to, left + (from + 0.5) / scale);
-    const hit = found !== null && found[next]! > found[i]!;
+    const hit = found !== null && found[next] > found[i];
     if (from >= 0 && from < width && (hit || from >= drawn)) {
-      pixels[base + from] = colours[hit ? MATCH : fill[i]!]!;
+      pixels[base + from] = colours[hit ? MATCH : fill[i]];
       // What was found stays on top of the box that this pixel belongs to.
       if (hit)
         drawn = Math.max(drawn, from + 1);

@@ -31,9 +31,9 @@ function number(value: number): string {
 function widest(s: Scene, left: number, right: number, rows: number, scale: number): Box[] {
   const { x, w, first } = s.layout, boxes: Box[] = [];
   for (let row = 0; row < rows && boxes.length < MOST_FOUND; row++) {
-    const to = first[row + 1]!;
-    for (let i = firstEnding(s.layout, first[row]!, to, left); i < to && x[i]! < right;) {
-      const from = Math.max(x[i]!, left), width = (Math.min(x[i]! + w[i]!, right) - from) * scale;
+    const to = first[row + 1];
+    for (let i = firstEnding(s.layout, first[row], to, left); i < to && x[i] < right;) {
+      const from = Math.max(x[i], left), width = (Math.min(x[i] + w[i], right) - from) * scale;
       if (width >= NARROWEST)
         boxes.push({ slot: i, row, x: (from - left) * scale, width });
       // On past those that end within the next fraction of a pixel.
@@ -42,20 +42,20 @@ function widest(s: Scene, left: number, right: number, rows: number, scale: numb
   }
   if (boxes.length <= MOST_BOXES)
     return boxes;
-  const least = Float64Array.from(boxes, box => box.width).sort()[boxes.length - MOST_BOXES]!;
+  const least = Float64Array.from(boxes, box => box.width).sort()[boxes.length - MOST_BOXES];
   return boxes.filter(box => box.width >= least).slice(0, MOST_BOXES);
 }
 
 function drawBox(s: Scene, box: Box, y: number, tooltip: (node: number) => TipText): string {
-  const node = s.layout.node[box.slot]!, fill = s.paint.fill[box.slot]!, { ratio } = s.screen;
+  const node = s.layout.node[box.slot], fill = s.paint.fill[box.slot], { ratio } = s.screen;
   const width = box.width - Math.min(1, box.width * 0.2), kind = PATTERNS.get(fill % FILLS);
   const place = `x="${number(box.x)}" y="${y}" width="${number(width)}" height="${ROW - 1}"`;
   const { title, lines } = tooltip(node);
   const parts = [`<g><title>${escape([title.slice(0, TITLE_LENGTH), ...lines].join('\n'))}</title>`,
-                 `<rect ${place} fill="${hex(s.palette.fills[fill]!)}"/>`];
+                 `<rect ${place} fill="${hex(s.palette.fills[fill])}"/>`];
   if (kind && box.width >= 5)
     parts.push(`<rect ${place} fill="url(#${kind})"/>`);
-  const entry = s.layout.tree.entry[node]!;
+  const entry = s.layout.tree.entry[node];
   if (entry !== NONE && entry === s.input.selected)
     parts.push(`<rect ${place} fill="none" stroke="${hex(s.palette.outline)}"/>`);
   const label = box.width >= LABEL_FROM ? labelOf(s, node, (width - 8) * ratio) : null;
@@ -65,7 +65,7 @@ function drawBox(s: Scene, box: Box, y: number, tooltip: (node: number) => TipTe
 }
 
 function pattern(s: Scene, id: string, fill: number, shape: string): string {
-  const colour = hex(mix(s.palette.fills[fill]!, s.palette.surface, id === 'rest' ? 0.7 : 0.55));
+  const colour = hex(mix(s.palette.fills[fill], s.palette.surface, id === 'rest' ? 0.7 : 0.55));
   return `<pattern id="${id}" width="6" height="6" patternUnits="userSpaceOnUse" fill="${colour}" stroke="${colour}">${shape}</pattern>`;
 }
 
