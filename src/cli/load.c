@@ -223,12 +223,13 @@ static int load_file(const struct load_settings *s, const char *path, struct buf
 	return 0;
 }
 
-int load_one(const struct load_settings *s, const char *path, struct buf *warnings, struct profile **ret,
-             struct error *err)
+/* joined: it will be put together with others. */
+static int load_path(const struct load_settings *s, const char *path, bool joined, struct buf *warnings, struct profile **ret,
+                     struct error *err)
 {
 	struct profile *p = NULL;
 	int failed = live_is(path) ? load_live(s, path, warnings, &p, err) : load_file(s, path, warnings, &p, err);
-	if (!failed && (s->base || s->merge))
+	if (!failed && joined)
 		failed = fill_build_ids(s, p, err);
 	if (failed) {
 		profile_free(p);
@@ -236,6 +237,12 @@ int load_one(const struct load_settings *s, const char *path, struct buf *warnin
 	}
 	*ret = p;
 	return 0;
+}
+
+int load_one(const struct load_settings *s, const char *path, struct buf *warnings, struct profile **ret,
+             struct error *err)
+{
+	return load_path(s, path, s->base || s->merge, warnings, ret, err);
 }
 
 /* --- several --- */
@@ -371,4 +378,87 @@ int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
 	}
 	*ret = p;
 	return 0;
+}
+
+/* --- snapshots --- */
+
+static int64_t taken(const struct profile *p)
+{
+	int64_t last = 0;
+	for (size_t i = 0; i < p->n_sources; i++)
+		last = p->sources[i].time_nanos > last ? p->sources[i].time_nanos : last;
+	return last;
+}
+
+/* Oldest first; as they were given when the time of one isn't known, or two have the same. */
+static void order_by_time(struct profile **inputs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!taken(inputs[i]))
+			return;
+	for (size_t i = 1; i < n; i++) {
+		struct profile *moved = inputs[i];
+		size_t at = i;
+		for (; at > 0 && taken(inputs[at - 1]) > taken(moved); at--)
+			inputs[at] = inputs[at - 1];
+		inputs[at] = moved;
+	}
+}
+
+/* What is read is the caller's to free, whatever happens: the base first, *ret_base then is 0. */
+static int read_snapshots(const struct load_settings *s, char *const *paths, size_t n, struct buf *warnings,
+                          struct profile **inputs, size_t *ret_n, struct error *err)
+{
+	int failed = 0;
+	bool joined = n > 1 || s->base;
+	size_t from = *ret_n = 0;
+	if (s->base) {
+		failed = load_path(s, s->base, true, warnings, &inputs[0], err);
+		*ret_n = from = !failed;
+	}
+	for (size_t i = 0; i < n && !failed; i++) {
+		failed = load_path(s, paths[i], joined, warnings, &inputs[*ret_n], err);
+		*ret_n += !failed;
+	}
+	if (failed || n == 1)
+		return failed;
+	if (!s->merge) {
+		order_by_time(inputs + from, n);
+		return 0;
+	}
+	struct profile *merged;
+	failed = profile_merge(inputs + from, n, &merged, err);
+	if (failed)
+		return failed;
+	for (size_t i = from; i < *ret_n; i++)
+		profile_free(inputs[i]);
+	inputs[from] = merged;
+	*ret_n = from + 1;
+	return 0;
+}
+
+int load_snapshots(const struct load_settings *s, char *const *paths, size_t n, struct buf *warnings, struct profile **ret,
+                   uint32_t *ret_base, struct error *err)
+{
+	size_t read = 0;
+	int failed = check_paths(s, paths, n, err);
+	if (failed)
+		return failed;
+	struct profile **inputs = calloc(n + 1, sizeof *inputs);
+	if (!inputs)
+		return error_nomem(err, "the list of profiles");
+	failed = read_snapshots(s, paths, n, warnings, inputs, &read, err);
+	if (!failed && read == 1) {
+		*ret = inputs[0];
+		inputs[0] = NULL;
+	} else if (!failed) {
+		progress_phase("putting together", 0);
+		failed = profile_series((const struct profile *const *)inputs, read, ret, err);
+	}
+	if (!failed)
+		*ret_base = s->base ? 0 : PROFILE_NONE;
+	for (size_t i = 0; i < read; i++)
+		profile_free(inputs[i]);
+	free(inputs);
+	return failed;
 }

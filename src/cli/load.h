@@ -24,6 +24,13 @@ bool dump_name_parse(const char *path, struct dump_name *ret);
 int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
                   struct buf *warnings, struct profile **ret, struct error *err);
 
+/*
+ * The same side by side, for the web page: each path is a snapshot of its own (profile_series), oldest first where times are known;
+ * with s->merge they are one. *ret_base: the snapshot that is s->base, the first one, or PROFILE_NONE.
+ */
+int load_snapshots(const struct load_settings *s, char *const *paths, size_t n, struct buf *warnings, struct profile **ret,
+                   uint32_t *ret_base, struct error *err);
+
 /* Just one file, unnamed. */
 int load_one(const struct load_settings *s, const char *path, struct buf *warnings,
              struct profile **ret, struct error *err);

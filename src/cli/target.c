@@ -1,6 +1,6 @@
 /*
- * One function for each of two ways: the whole profile, as pprof, or a view and the writer
- * that fits. Writers of pictures and tables are in report, those of files in format.
+ * One function for each way: the whole profile, as pprof, a view and the writer that fits, or the web page, which filters by
+ * itself. Writers of pictures and tables are in report, those of files in format.
  */
 #include "cli/target.h"
 
@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/load.h"
+#include "cli/pages.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "format/format.h"
@@ -86,11 +87,10 @@ static int write_view(const struct target_settings *s, enum target to, struct vi
 		return report_dot(v, out, err);
 	case TO_SVG:
 		return report_flame_svg(v, &flame, out, err);
-	case TO_HTML:
-		return report_flame_html(v, &flame, out, err);
 	case TO_TEXT:
 		return report_top(v, &table, &plain, out, err);
 	case TO_PPROF:
+	case TO_HTML:
 	case TO_UNSET:
 		break;
 	}
@@ -130,6 +130,9 @@ static int make(const struct target_settings *s, enum target to, char **paths, s
                 struct buf *out, struct error *err)
 {
 	struct profile *p = NULL;
+	const struct page_settings page = { .load = &s->load, .view = &s->view, .title = s->title };
+	if (to == TO_HTML)
+		return page_render(&page, PAGE_SIZE_DEFAULT, paths, n, warnings, out, err);
 	int failed = load_profiles(&s->load, paths, n, warnings, &p, err);
 	if (!failed)
 		failed = to == TO_PPROF ? to_pprof(s, p, warnings, out, err) : to_view(s, to, p, warnings, out, err);

@@ -270,6 +270,29 @@ const uint32_t *view_stack_locations(const struct view *v)
 	return v->private->locations;
 }
 
+int view_slots(const struct view *v, struct view_slot **ret_slots, size_t *ret_n, struct error *err)
+{
+	const struct profile *p = v->profile;
+	const struct view_private *x = v->private;
+	struct view_slot *slots = calloc(x->n_slots + 1, sizeof *slots);
+	if (!slots)
+		return error_nomem(err, "the frames of all stacks");
+	for (size_t i = 0; i < p->n_locations; i++)
+		for (uint32_t s = x->slot_first[i]; s < x->slot_first[i + 1]; s++)
+			slots[s] = (struct view_slot){ x->slot_entry[s], p->locations[i].mapping,
+				                       x->slot_flags[s] & SLOT_INLINED, p->locations[i].n_lines == 0 };
+	*ret_slots = slots;
+	*ret_n = x->n_slots;
+	return E_OK;
+}
+
+size_t view_slots_of(struct view *v, uint32_t stack, const uint32_t **ret_slots)
+{
+	size_t n = view_stack_slots(v, stack);
+	*ret_slots = v->private->slots;
+	return n;
+}
+
 /* --- amounts --------------------------------------------------------------- */
 
 /* Which columns an amount is made of: the one shown, and its partner for the error. */

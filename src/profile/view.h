@@ -99,6 +99,25 @@ void view_free(struct view *v);
 size_t view_stack(struct view *v, const struct view_row *row, const uint32_t **ret_entries);
 const uint32_t *view_stack_locations(const struct view *v);   /* of the last view_stack call, same order */
 
+/*
+ * For those who walk over all samples instead of rows. A slot is one line of one location, so the same frame may have
+ * several: what it shows is its entry, and of itself the mapping and whether it was inlined into the next.
+ */
+struct view_slot {
+	uint32_t entry, mapping;            /* mapping: PROFILE_NONE when in none */
+	bool inlined;
+	bool bare;                          /* nothing but its address is known: the location has no line */
+};
+/* All slots by number; the caller frees them. */
+int view_slots(const struct view *v, struct view_slot **ret_slots, size_t *ret_n, struct error *err);
+/*
+ * The slots of a stack of the profile, leaf first, after allocator trimming and no filter. Valid until the next call on this
+ * view. SIZE_MAX: out of memory.
+ */
+size_t view_slots_of(struct view *v, uint32_t stack, const uint32_t **ret_slots);
+/* Per label set: do tagfocus and tagignore let its samples stay? ret_keep has n_label_sets entries. */
+int view_filter_labels(const struct profile *p, const struct view_options *o, bool *ret_keep, struct error *err);
+
 /* Per entry: what it holds itself and with its callees (each row counts once, recursion or not). */
 struct entry_total {
 	struct amount flat, cum;

@@ -35,9 +35,6 @@ size_t view_stack_slots(struct view *v, uint32_t stack);
 
 /* Sets the flags of all slots from the expressions; E_USAGE for a bad one. */
 int view_filter_slots(struct view *v, const struct view_options *o, struct error *err);
-/* Per label set: may its samples stay? ret_keep has n_label_sets entries. */
-int view_filter_labels(const struct profile *p, const struct view_options *o, bool *ret_keep,
-                       struct error *err);
 /* Does a stack pass focus, ignore and show_from? */
 bool view_filter_stack(struct view *v, uint32_t stack);
 
