@@ -141,11 +141,11 @@ function addEstimate(to: Estimate, more: Estimate): void {
 
 // A row of amount a that is made of `row` (the first, of a diff): counts it, and keeps it when the filters do.
 function addRow(m: Maker, row: number, labels: number, rest: number, stack: number, a: Amount): void {
-  const { filter, data } = m, i = m.n, node = data.rows.node[row], seen = filter.nodes[node];
+  const { filter, data } = m, i = m.n, node = data.rows.node[row];
   setAmount(m.amounts, i, a);
   addToAmount(m.totalAll, m.amounts, i);
   m.lowerBounds ||= rest > 0;
-  if (!m.keepLabels[data.rows.labels[row]] || (seen & filter.needed) !== filter.needed || seen & IGNORE)
+  if (!m.keepLabels[data.rows.labels[row]] || !passes(filter.nodes[node], filter.needed))
     return;
   addToAmount(m.total, m.amounts, i);
   m.node[i] = node;
@@ -308,6 +308,19 @@ function unseenWeight(data: PageData, c: Columns, snapshot: number): number {
   return rate > 1 && !c.wantObjects ? rate : 0;
 }
 
+// Rows of the block, of any snapshot, that pass the view's filters.
+export function passingRows({ data, options, diff, oneProcess }: View): Uint8Array {
+  const { rows } = data, { nodes, needed } = filterNodes(data, options), keep = keptLabels(threadKeys(data, diff && !oneProcess, options.by), options);
+  const passing = new Uint8Array(rows.n);
+  for (let i = 0; i < rows.n; i++)
+    passing[i] = keep[rows.labels[i]] && passes(nodes[rows.node[i]], needed) ? 1 : 0;
+  return passing;
+}
+
+const passes = (seen: number, needed: number) => (seen & needed) === needed && !(seen & IGNORE);
+
+const keptLabels = (keys: string[], { thread }: ViewOptions) => Uint8Array.from(keys, (key) => thread === null || key === thread ? 1 : 0);
+
 const hasNegative = (values: Float64Array) => values.some((value) => value < 0);
 
 function numbered(keys: string[]): Uint32Array {
@@ -328,7 +341,7 @@ export function makeView(data: PageData, options: ViewOptions): View {
   const sources = data.sources.filter(({ snapshot }) => snapshot === o.at || snapshot === o.base);
   const m: Maker = {
     data, options: o, c, filter, threadId: numbered(keys), diff, oneProcess,
-    keepLabels: Uint8Array.from(keys, (key) => o.thread === null || key === o.thread ? 1 : 0),
+    keepLabels: keptLabels(keys, o),
     hasError: c.heap && sources.length > 0 && sources.every(({ rate }) => rate > 0),
     unseen: [diff ? unseenWeight(data, c, o.base!) : 0, unseenWeight(data, c, o.at)],
     amounts: newAmounts(n + 1, diff || hasNegative(data.rows.values[o.column])), n: 0, node: new Uint32Array(n + 1),
