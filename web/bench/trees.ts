@@ -21,9 +21,8 @@ export function random(seed: number): () => number {
 }
 
 function amounts(n: number, diff: boolean): Amounts {
-  const some = () => new Float64Array(diff ? n : 0), now = new Float64Array(n);
-  return { n, now, variance: new Float64Array(n), weight: new Float64Array(n), gained: now, base: some(), lost: some(),
-           lostVariance: some(), lostWeight: some() };
+  const some = () => new Float64Array(diff ? n : 0), now = new Float64Array(n), none = new Float64Array(0);
+  return { n, now, variance: none, weight: none, gained: now, base: some(), lost: none, lostVariance: none, lostWeight: none };
 }
 
 function nameOf(next: () => number): string {
@@ -61,62 +60,98 @@ function makeView(next: () => number, entries: number, diff: boolean): View {
   };
 }
 
-// Parents and entries of so many nodes. flat: each row full, as wide as the one above.
-function makeShape(o: TreeOptions, next: () => number, tree: Tree, entries: number) {
-  const { parent, depth, entry } = tree;
-  for (let i = 1; i < o.nodes; i++) {
-    let p = o.flat ? Math.max(i - Math.floor((o.nodes - 1) / o.depth), 0) : Math.floor(i - 1 - next() ** 3 * Math.min(i - 1, o.fan));
-    while (depth[p] >= o.depth)
-      p = parent[p];
-    parent[i] = p;
-    depth[i] = depth[p] + 1;
-    entry[i] = p === 0 && !o.flat ? i % 3 : Math.floor(next() ** 2 * entries);
-    if (!o.flat && p !== 0 && next() < 0.01)
-      entry[i] = NONE;
+// Nodes are split into callees from the root on, each into few with ever smaller parts; often there is only one.
+function split(o: TreeOptions, next: () => number, tree: Tree, entries: number) {
+  const { parent, depth, entry, width } = tree;
+  width[0] = 2 ** 34;
+  let made = 1;
+  for (let i = 0; made < o.nodes; i++) {
+    if (i === made)
+      throw new Error('too shallow for so many nodes');
+    const chain = i > 0 && next() < 0.6, most = chain ? 1 : 2 + Math.floor(next() ** 2 * o.fan);
+    // What is narrow branches less.
+    const stops = depth[i] >= o.depth || (depth[i] > 4 && next() < 0.25 && made - i > 100);
+    const count = stops ? 0 : Math.min(i === 0 ? 3 : most, o.nodes - made);
+    let left = width[i] * (chain || i === 0 || next() < 0.7 ? 1 : 0.7 + 0.3 * next());
+    for (let k = 0; k < count; k++) {
+      const child = made++, part = k === count - 1 ? 1 : 0.2 + 0.5 * next();
+      parent[child] = i;
+      depth[child] = depth[i] + 1;
+      entry[child] = i === 0 ? k % 3 : next() < 0.01 ? NONE : Math.floor(next() ** 2 * entries);
+      width[child] = Math.floor(left * part);
+      left -= width[child];
+    }
   }
 }
 
-function link(tree: Tree) {
-  const children: number[][] = [], { n, parent, firstChild, nextSibling, width } = tree;
+function linkChildren(tree: Tree) {
+  const { n, parent, firstChild, nextSibling, width } = tree;
+  const order = new Uint32Array(n).map((_, i) => i).subarray(1).sort((a, b) => width[a] - width[b]);
+  for (const node of order) {
+    nextSibling[node] = firstChild[parent[node]];
+    firstChild[parent[node]] = node;
+  }
+}
+
+// Every row is full: as many stacks as there are columns, all alike.
+function makeColumns(o: TreeOptions, tree: Tree, entries: number) {
+  const { parent, depth, entry, width, firstChild, nextSibling, n } = tree, columns = Math.floor((n - 1) / o.depth);
+  for (let i = 1; i < n; i++) {
+    const above = Math.max(i - columns, 0);
+    parent[i] = above;
+    depth[i] = depth[above] + 1;
+    entry[i] = i * 7919 % entries;
+    width[i] = 1;
+    if (above > 0)
+      firstChild[above] = i;
+    else if (i < columns)
+      nextSibling[i] = i + 1;
+  }
+  firstChild[0] = 1;
+  width[0] = columns;
+  tree.total.now.set(width);
+}
+
+// What nodes hold themselves changes; the rest is added up.
+function changeAmounts(tree: Tree, diff: boolean, next: () => number) {
+  const { n, parent, width } = tree, { now, base } = tree.total, own = width.slice();
   for (let i = 1; i < n; i++)
-    (children[parent[i]] ??= []).push(i);
-  children.forEach((list, p) => {
-    list.sort((a, b) => width[b] - width[a]);
-    firstChild[p] = list[0];
-    list.forEach((child, k) => { nextSibling[child] = list[k + 1] ?? 0; });
-  });
+    own[parent[i]] -= width[i];
+  width.fill(0);
+  for (let i = n - 1; i >= 0; i--) {
+    const fate = diff ? next() : 1, after = fate < 0.07 ? 0 : own[i];
+    const before = fate < 0.14 && fate >= 0.07 ? 0 : fate < 0.5 ? own[i] * (0.3 + 1.4 * next()) : own[i];
+    now[i] += after;
+    width[i] += diff ? Math.max(before, after) : after;
+    if (diff)
+      base[i] += before;
+    if (i === 0)
+      break;
+    now[parent[i]] += now[i];
+    width[parent[i]] += width[i];
+    if (diff)
+      base[parent[i]] += base[i];
+  }
 }
 
-function addUp(tree: Tree, base: Float64Array) {
-  const { now } = tree.total;
-  for (let i = tree.n - 1; i > 0; i--) {
-    const p = tree.parent[i];
-    now[p] = now[p] + now[i];
-    tree.width[p] = tree.width[p] + tree.width[i];
-    if (base.length)
-      base[p] = base[p] + base[i];
-  }
+function changesOf({ now, base }: Amounts, next: () => number): Uint8Array {
+  return Uint8Array.from(now, (value, i) => CHANGES.indexOf(value === base[i] ? 'none' : base[i] === 0 ? 'new' : value === 0 ? 'gone'
+    : next() < 0.12 ? 'noise' : value > base[i] ? 'grew' : 'shrank'));
 }
 
 export function makeInput(o: TreeOptions): FlameInput {
   const next = random(o.seed), n = o.nodes, entries = Math.max(Math.min(Math.floor(n / 8), 20000), 30);
   const view = makeView(next, entries, o.diff), numbers = () => new Uint32Array(n);
   const tree: Tree = { n, entry: numbers(), parent: numbers(), firstChild: numbers(), nextSibling: numbers(), depth: numbers(),
-                       self: amounts(n, o.diff), total: amounts(n, o.diff), width: new Float64Array(n), rest: numbers() };
-  makeShape(o, next, tree, entries);
-  tree.entry[0] = NONE;
-  for (let i = 1; i < n; i++) {
-    const value = o.flat ? (i > n - 1 - Math.floor((n - 1) / o.depth) ? 1 : 0) : Math.floor(64 / (next() ** 1.5 + 1e-4) * (next() < 0.5 ? 1 : 0.02));
-    const fate = next(), before = !o.diff ? 0 : fate < 0.07 ? 0 : fate < 0.14 ? value * 2 : fate < 0.6 ? value : value * (0.3 + 1.4 * next());
-    tree.total.now[i] = o.diff && fate >= 0.07 && fate < 0.14 ? 0 : value;
-    if (o.diff)
-      tree.total.base[i] = before;
-    tree.width[i] = Math.max(tree.total.now[i], before);
+                       self: amounts(0, o.diff), total: amounts(n, o.diff), width: new Float64Array(n), rest: new Uint32Array(0) };
+  if (o.flat) {
+    makeColumns(o, tree, entries);
+  } else {
+    split(o, next, tree, entries);
+    changeAmounts(tree, o.diff, next);
+    linkChildren(tree);
   }
-  addUp(tree, tree.total.base);
-  link(tree);
-  const { now, base } = tree.total;
-  const changes = o.diff ? Uint8Array.from(now, (value, i) => CHANGES.indexOf(value === base[i] ? 'none' : next() < 0.12 ? 'noise'
-    : base[i] === 0 ? 'new' : value === 0 ? 'gone' : value > base[i] ? 'grew' : 'shrank')) : null;
-  return { view, tree, changes, width: 'max', icicle: true, trimTemplates: true, matches: null, selected: NONE };
+  tree.entry[0] = NONE;
+  return { view, tree, changes: o.diff ? changesOf(tree.total, next) : null, width: 'max', icicle: true, trimTemplates: true, matches: null,
+           selected: NONE };
 }

@@ -30,7 +30,7 @@ const ZOOM_MS = 170;
 const STEP_ZOOM = 0.7;
 const FONT = 11.5;                   // CSS pixels
 const REACH = 2;                     // CSS pixels beside a box that still mean it
-const MOVING_LABELS = 400;           // words in a frame of a movement
+const MOVING_LABELS = 300;           // words in a frame of a movement
 const SETTLED_MS = 120;
 const ABOVE = 3;                     // rows that stay above a zoomed node
 

@@ -52,17 +52,15 @@ export function layOut(tree: Tree, mode: WidthMode): Layout {
   return { tree, n: to, rows: first.length - 1, total, first: Uint32Array.from(first), x, w, node, slot };
 }
 
-// First slot of [from, to) whose end is beyond `left`; `to` when there is none. Fast when it is near `from`.
-export function firstEnding(layout: Layout, from: number, to: number, left: number): number {
+// First slot of [from, to) whose end is beyond `left`; `to` when there is none. Fast when it is about `step` from `from`.
+export function firstEnding(layout: Layout, from: number, to: number, left: number, step = 1): number {
   const { x, w } = layout;
-  let low = from, step = 1;
-  while (low < to && x[low] + w[low] <= left) {
-    from = low + 1;
-    low += step;
-    step *= 2;
+  let low = from, high = from;
+  for (; high < to && x[high] + w[high] <= left; step *= 2) {
+    low = high + 1;
+    high += step;
   }
-  let high = Math.min(low, to);
-  low = from;
+  high = Math.min(high, to);
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (x[middle] + w[middle] <= left)

@@ -2,14 +2,15 @@
 import { NONE } from '../types';
 import { drawLine, BoxList, type Lines } from './raster';
 import { rowOf } from './layout';
-import { css, FILLS, GONE, mix, NEW, REST, type Palette } from './palette';
+import { css, FILLS, GONE, mix, NEW, PATTERN, REST_PATTERN, type Palette } from './palette';
 import { pixelsPerUnit, rowsSeen, rowTop, scrollPixels, type Scene } from './scene';
 
-const PAD = 4, WIDE = 5, LABEL_FROM = 30, AMOUNT_GAP = 10;      // CSS pixels
+const PAD = 4, WIDE = 5, LABEL_FROM = 30;                // CSS pixels
+const BEFORE_AMOUNT = '   ';
 const WIDEST_COUNTED = 1023;
 const SIGNS = ['=', '~', '+', '−', '+', '−'];                   // as CHANGES
 
-type Pattern = 'dots' | 'hatch' | 'rest';
+export type Pattern = 'dots' | 'hatch' | 'rest';
 
 export class Painter {
   private readonly lines: CanvasRenderingContext2D;
@@ -88,25 +89,28 @@ export class Painter {
     return pattern;
   }
 
-  // Neighbours with the same pattern are one rectangle.
+  // One path for each pattern on each fill.
   private paintPatterns(s: Scene) {
     const { list, context } = this, height = s.screen.row - s.screen.gap;
-    const kinds: [number, Pattern][] = [[NEW, 'dots'], [GONE, 'hatch'], [REST, 'rest']];
-    for (const [fill, kind] of kinds.flatMap(([f, k]): [number, Pattern][] => [[f, k], [f + FILLS, k]])) {
-      const path = new Path2D();
-      let any = false;
-      for (let i = 0; i < list.n; i++) {
-        if (s.paint.fill[list.slot[i]] !== fill)
-          continue;
-        const from = Math.max(list.from[i], 0), to = Math.min(list.to[i] - s.screen.gap, s.screen.width);
-        path.rect(from, rowTop(s, rowOf(s.layout, list.slot[i])), to - from, height);
-        any = true;
-      }
-      const pattern = any ? this.patternOf(s, kind, fill) : null;
+    const paths = new Map<string, { kind: Pattern; fill: number; path: Path2D }>();
+    for (let i = 0; i < list.n; i++) {
+      const slot = list.slot[i], kind = patternKind(s, slot);
+      if (!kind)
+        continue;
+      const fill = s.paint.fill[slot], key = `${kind} ${fill}`;
+      let entry = paths.get(key);
+      if (!entry)
+        paths.set(key, entry = { kind, fill, path: new Path2D() });
+      const from = Math.max(list.from[i], 0), to = Math.min(list.to[i] - s.screen.gap, s.screen.width);
+      entry.path.rect(from, rowTop(s, rowOf(s.layout, slot)), to - from, height);
+    }
+    // They move with the boxes.
+    const size = tileSize(s.screen.ratio), across = -Math.round(s.camera.left * pixelsPerUnit(s)) % size;
+    const scrolled = s.input.icicle ? -scrollPixels(s) : scrollPixels(s);
+    for (const { kind, fill, path } of paths.values()) {
+      const pattern = this.patternOf(s, kind, fill);
       if (!pattern)
         continue;
-      const size = tileSize(s.screen.ratio), across = -Math.round(s.camera.left * pixelsPerUnit(s)) % size;
-      const scrolled = s.input.icicle ? -scrollPixels(s) : scrollPixels(s);
       pattern.setTransform(new DOMMatrix([1, 0, 0, 1, across, scrolled % size]));
       context.fillStyle = pattern;
       context.fill(path);
@@ -165,11 +169,8 @@ export class Painter {
     if (!label)
       return;
     const y = rowTop(s, rowOf(s.layout, slot)) + Math.round((row - gap) / 2 + s.names.font.size * 0.36);
-    this.context.fillText(label.text, x, y);
-    const amount = label.whole && s.amount ? s.amount(s.layout.node[slot]) : '';
-    const at = label.width + Math.round(AMOUNT_GAP * ratio);
-    if (amount && at + s.names.font.width(amount) <= room)
-      this.context.fillText(amount, x + Math.round(at), y);
+    const amount = label.whole && s.amount ? BEFORE_AMOUNT + s.amount(s.layout.node[slot]) : '';
+    this.context.fillText(amount && label.width + s.names.font.width(amount) <= room ? label.text + amount : label.text, x, y);
   }
 }
 
@@ -179,6 +180,16 @@ function nameOf(s: Scene, node: number, short: boolean): { text: string; width: 
     return s.names.get(entry, short);
   const text = node === 0 ? 'all' : '(other)';
   return { text, width: s.names.font.width(text) };
+}
+
+export function patternKind(s: Scene, slot: number): Pattern | null {
+  const fill = s.paint.fill[slot] % FILLS;
+  if (fill === NEW)
+    return 'dots';
+  if (fill === GONE)
+    return 'hatch';
+  const node = s.layout.node[slot];
+  return node !== 0 && s.layout.tree.entry[node] === NONE ? 'rest' : null;
 }
 
 export interface FittedLabel { text: string; width: number; whole: boolean }
@@ -211,12 +222,11 @@ function tileSize(ratio: number): number {
   return Math.round(6 * ratio);
 }
 
-// Patterns are nearer to the surface than their fill, so that words on them are read as well.
 function drawTile(s: Scene, kind: Pattern, fill: number): HTMLCanvasElement {
   const size = tileSize(s.screen.ratio), tile = document.createElement('canvas');
   tile.width = tile.height = size;
   const context = tile.getContext('2d')!;
-  context.fillStyle = context.strokeStyle = css(mix(s.palette.fills[fill], s.palette.surface, kind === 'rest' ? 0.7 : 0.55));
+  context.fillStyle = context.strokeStyle = css(mix(s.palette.fills[fill], s.palette.surface, kind === 'rest' ? REST_PATTERN : PATTERN));
   if (kind === 'dots') {
     context.beginPath();
     for (const at of [0.25, 0.75]) {

@@ -16,6 +16,10 @@ export const FILLS = SAME + 10;        // + fill: the same, dimmed
 export const MATCH = 2 * FILLS;        // what a search found and is too narrow for a box
 export const SURFACE = 2 * FILLS + 1;
 
+// How much of the surface is in the lines and dots of a pattern: words on them are read as well.
+export const PATTERN = 0.55;
+export const REST_PATTERN = 0.7;
+
 export type Rgb = [red: number, green: number, blue: number];
 
 export interface Palette {
@@ -62,17 +66,17 @@ function palette(c: Colours): Palette {
 export const LIGHT = palette({
   surface: '#ffffff', text: '#1a1a1a', dimText: '#5c5c5c', match: '#b4008c', outline: '#000000',
   root: '#e4e4e4', rest: '#efefef',
-  hues: ['#77aadd', '#ee8866', '#44bb99', '#eedd88', '#ffaabb', '#99ddff', '#bbcc33', '#c9b3e6', '#cfcfcf'],
-  same: '#efefef', noise: '#d4d4d4',
-  grew: ['#fde3c8', '#fdbf7e', '#f5953d'], shrank: ['#d6e6f4', '#a3cbea', '#6baee0'],
-  added: '#f5953d', gone: '#6baee0', dimmed: 0.78,
+  hues: ['#859bda', '#ed8863', '#49bc96', '#f2e699', '#f09bbe', '#97e0ff', '#a7ce52', '#d4a9ef', '#d4cfcb'],
+  same: '#f1f1f1', noise: '#cdcdcd',
+  grew: ['#fddcb6', '#fdb871', '#f58d2f'], shrank: ['#cbe1f5', '#97c6ec', '#5ba6e0'],
+  added: '#f58d2f', gone: '#5ba6e0', dimmed: 0.78,
 });
 
 export const DARK = palette({
   surface: '#1b1b1d', text: '#f2f2f2', dimText: '#b4b4b4', match: '#ff8adf', outline: '#ffffff',
   root: '#48484c', rest: '#333337',
-  hues: ['#2b6098', '#9c4526', '#1d6b54', '#76651a', '#99485f', '#1f6c8c', '#5c6a12', '#65509a', '#56565a'],
-  same: '#333337', noise: '#4c4c50',
-  grew: ['#59402a', '#85500f', '#a85400'], shrank: ['#2b4258', '#265a8a', '#1f6fb2'],
-  added: '#a85400', gone: '#1f6fb2', dimmed: 0.78,
+  hues: ['#056fb4', '#782e02', '#2d5b41', '#7b693f', '#974064', '#276680', '#625d01', '#5b489a', '#404148'],
+  same: '#2c2c30', noise: '#525257',
+  grew: ['#54381a', '#7d4706', '#ad5500'], shrank: ['#21405e', '#15578f', '#0a70c0'],
+  added: '#ad5500', gone: '#0a70c0', dimmed: 0.78,
 });

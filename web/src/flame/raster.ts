@@ -50,7 +50,7 @@ export function drawLine(layout: Layout, paint: Paint, row: number, l: Lines, li
   if (row >= layout.rows)
     return;
   const to = layout.first[row + 1];
-  let i = firstEnding(layout, layout.first[row], to, left), drawn = 0;
+  let i = firstEnding(layout, layout.first[row], to, left), drawn = 0, leap = 1;
   while (i < to && x[i] < right) {
     const from = pixelAt((x[i] - left) * scale), end = pixelAt((x[i] + w[i] - left) * scale);
     if (end > from) {
@@ -64,7 +64,9 @@ export function drawLine(layout: Layout, paint: Paint, row: number, l: Lines, li
       continue;
     }
     // Boxes that end before the middle of this pixel, or of the next one.
-    const next = firstEnding(layout, i + 1, to, left + (from + 0.5) / scale);
+    const next = firstEnding(layout, i + 1, to, left + (from + 0.5) / scale, leap);
+    // Neighbours are often alike: the next leap will be about as far, and one short of it costs least.
+    leap = Math.max(next - i - 2, 1);
     const hit = found !== null && found[next] > found[i];
     if (from >= 0 && from < width && (hit || from >= drawn)) {
       pixels[base + from] = colours[hit ? MATCH : fill[i]];

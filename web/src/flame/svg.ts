@@ -3,13 +3,12 @@
 import { NONE } from '../types';
 import { firstEnding, rowsBetween } from './layout';
 import { visible } from './words';
-import { FILLS, GONE, mix, NEW, REST, type Rgb } from './palette';
-import { labelOf } from './painter';
+import { FILLS, GONE, mix, NEW, PATTERN, REST, REST_PATTERN, type Rgb } from './palette';
+import { labelOf, patternKind } from './painter';
 import { pixelsPerUnit, ROW, type Scene } from './scene';
 import type { TipText } from './tip';
 
 const MOST_BOXES = 5000, NARROWEST = 0.3, LABEL_FROM = 30, TITLE_LENGTH = 4000, MOST_FOUND = 200000;
-const PATTERNS = new Map([[NEW, 'dots'], [GONE, 'hatch'], [REST, 'rest']]);
 
 interface Box { slot: number; row: number; x: number; width: number }
 
@@ -48,12 +47,12 @@ function widest(s: Scene, left: number, right: number, rows: number, scale: numb
 
 function drawBox(s: Scene, box: Box, y: number, tooltip: (node: number) => TipText): string {
   const node = s.layout.node[box.slot], fill = s.paint.fill[box.slot], { ratio } = s.screen;
-  const width = box.width - Math.min(1, box.width * 0.2), kind = PATTERNS.get(fill % FILLS);
+  const width = box.width - Math.min(1, box.width * 0.2), kind = box.width >= 5 ? patternKind(s, box.slot) : null;
   const place = `x="${number(box.x)}" y="${y}" width="${number(width)}" height="${ROW - 1}"`;
   const { title, lines } = tooltip(node);
   const parts = [`<g><title>${escape([title.slice(0, TITLE_LENGTH), ...lines].join('\n'))}</title>`,
                  `<rect ${place} fill="${hex(s.palette.fills[fill])}"/>`];
-  if (kind && box.width >= 5)
+  if (kind)
     parts.push(`<rect ${place} fill="url(#${kind})"/>`);
   const entry = s.layout.tree.entry[node];
   if (entry !== NONE && entry === s.input.selected)
@@ -65,7 +64,7 @@ function drawBox(s: Scene, box: Box, y: number, tooltip: (node: number) => TipTe
 }
 
 function pattern(s: Scene, id: string, fill: number, shape: string): string {
-  const colour = hex(mix(s.palette.fills[fill], s.palette.surface, id === 'rest' ? 0.7 : 0.55));
+  const colour = hex(mix(s.palette.fills[fill], s.palette.surface, id === 'rest' ? REST_PATTERN : PATTERN));
   return `<pattern id="${id}" width="6" height="6" patternUnits="userSpaceOnUse" fill="${colour}" stroke="${colour}">${shape}</pattern>`;
 }
 
