@@ -1,6 +1,6 @@
 // The words on the boxes: what is shown of a name, how wide it is, and where it has to be cut.
 import type { Entries } from '../types';
-import { trimTemplates, visible } from './words';
+import { trimTemplates, visible } from '../model/names';
 
 const LONGEST = 1000;                // characters that a row can't show anyway
 const ELLIPSIS = '…';

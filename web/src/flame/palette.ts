@@ -1,5 +1,5 @@
 // The colours of the picture, for both themes. A fill is named by its index, the same in both; behind the fills come the same
-// once more, for boxes that a search did not find. test/palette.test.mjs computes contrasts and what colour-blind people see.
+// once more, for boxes that a search did not find. test/palette_test.mjs computes contrasts and what colour-blind people see.
 
 export const HUES = 8;                 // of binaries; the ninth is for all the others
 export const SHADES = 3;               // of a hue, by name

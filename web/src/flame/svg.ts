@@ -2,7 +2,7 @@
 // and what XML can't carry was made visible before.
 import { NONE } from '../types';
 import { firstEnding, rowsBetween } from './layout';
-import { visible } from './words';
+import { visible } from '../model/names';
 import { FILLS, GONE, mix, NEW, PATTERN, REST, REST_PATTERN, type Rgb } from './palette';
 import { labelOf, patternKind } from './painter';
 import { pixelsPerUnit, ROW, type Scene } from './scene';
