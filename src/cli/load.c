@@ -223,9 +223,8 @@ static int load_file(const struct load_settings *s, const char *path, struct buf
 	return 0;
 }
 
-/* joined: it will be put together with others. */
-static int load_path(const struct load_settings *s, const char *path, bool joined, struct buf *warnings, struct profile **ret,
-                     struct error *err)
+int load_input(const struct load_settings *s, const char *path, bool joined, struct buf *warnings, struct profile **ret,
+               struct error *err)
 {
 	struct profile *p = NULL;
 	int failed = live_is(path) ? load_live(s, path, warnings, &p, err) : load_file(s, path, warnings, &p, err);
@@ -242,7 +241,7 @@ static int load_path(const struct load_settings *s, const char *path, bool joine
 int load_one(const struct load_settings *s, const char *path, struct buf *warnings, struct profile **ret,
              struct error *err)
 {
-	return load_path(s, path, s->base || s->merge, warnings, ret, err);
+	return load_input(s, path, s->base || s->merge, warnings, ret, err);
 }
 
 /* --- several --- */
@@ -276,7 +275,7 @@ static int combine(const struct load_settings *s, struct profile *const *inputs,
 	return profile_merge(inputs, n, ret, err);
 }
 
-static int check_paths(const struct load_settings *s, char *const *paths, size_t n, struct error *err)
+int load_check_paths(const struct load_settings *s, char *const *paths, size_t n, struct error *err)
 {
 	size_t dashes = s->base && strcmp(s->base, "-") == 0;
 	for (size_t i = 0; i < n; i++)
@@ -367,7 +366,7 @@ int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
                   struct buf *warnings, struct profile **ret, struct error *err)
 {
 	struct profile *p = NULL;
-	int failed = check_paths(s, paths, n, err);
+	int failed = load_check_paths(s, paths, n, err);
 	if (!failed)
 		failed = load_all(s, paths, n, warnings, &p, err);
 	if (!failed && s->base)
@@ -390,8 +389,7 @@ static int64_t taken(const struct profile *p)
 	return last;
 }
 
-/* Oldest first; as they were given when the time of one isn't known, or two have the same. */
-static void order_by_time(struct profile **inputs, size_t n)
+void load_order(struct profile **inputs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!taken(inputs[i]))
@@ -413,17 +411,17 @@ static int read_snapshots(const struct load_settings *s, char *const *paths, siz
 	bool joined = n > 1 || s->base;
 	size_t from = *ret_n = 0;
 	if (s->base) {
-		failed = load_path(s, s->base, true, warnings, &inputs[0], err);
+		failed = load_input(s, s->base, true, warnings, &inputs[0], err);
 		*ret_n = from = !failed;
 	}
 	for (size_t i = 0; i < n && !failed; i++) {
-		failed = load_path(s, paths[i], joined, warnings, &inputs[*ret_n], err);
+		failed = load_input(s, paths[i], joined, warnings, &inputs[*ret_n], err);
 		*ret_n += !failed;
 	}
 	if (failed || n == 1)
 		return failed;
 	if (!s->merge) {
-		order_by_time(inputs + from, n);
+		load_order(inputs + from, n);
 		return 0;
 	}
 	struct profile *merged;
@@ -441,7 +439,7 @@ int load_snapshots(const struct load_settings *s, char *const *paths, size_t n, 
                    uint32_t *ret_base, struct error *err)
 {
 	size_t read = 0;
-	int failed = check_paths(s, paths, n, err);
+	int failed = load_check_paths(s, paths, n, err);
 	if (failed)
 		return failed;
 	struct profile **inputs = calloc(n + 1, sizeof *inputs);

@@ -31,6 +31,14 @@ int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
 int load_snapshots(const struct load_settings *s, char *const *paths, size_t n, struct buf *warnings, struct profile **ret,
                    uint32_t *ret_base, struct error *err);
 
+/* E_USAGE when "-" is there twice. */
+int load_check_paths(const struct load_settings *s, char *const *paths, size_t n, struct error *err);
+/* One of them, unnamed; joined: it will be put together with others. */
+int load_input(const struct load_settings *s, const char *path, bool joined, struct buf *warnings, struct profile **ret,
+               struct error *err);
+/* Oldest first; as they are when the time of one isn't known, or two have the same. */
+void load_order(struct profile **inputs, size_t n);
+
 /* Just one file, unnamed. */
 int load_one(const struct load_settings *s, const char *path, struct buf *warnings,
              struct profile **ret, struct error *err);

@@ -61,8 +61,15 @@ struct content {
 	uint64_t n;
 };
 
+#define POLICY "Content-Security-Policy: "
+
+static const char policy[] = POLICY "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                                    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
+
 static bool write_head(struct http_exchange *x, int status, const struct content *c)
 {
+	const char *headers = c->headers ? c->headers : "";
+	bool own_policy = strncmp(headers, POLICY, sizeof(POLICY) - 1) == 0;
 	int n = snprintf(x->out, HTTP_ANSWER_HEAD_MAX,
 	                 "HTTP/1.1 %d %s\r\n"
 	                 "Content-Type: %s\r\n"
@@ -70,10 +77,8 @@ static bool write_head(struct http_exchange *x, int status, const struct content
 	                 "Connection: close\r\n"
 	                 "Cache-Control: no-store\r\n"
 	                 "X-Content-Type-Options: nosniff\r\n"
-	                 "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-	                 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-	                 "%s\r\n",
-	                 status, http_status_words(status), c->type, (unsigned long long)c->n, c->headers ? c->headers : "");
+	                 "%s%s\r\n",
+	                 status, http_status_words(status), c->type, (unsigned long long)c->n, own_policy ? "" : policy, headers);
 	if (n < 0 || (size_t)n >= HTTP_ANSWER_HEAD_MAX)
 		return false;
 	x->out_n = (size_t)n;

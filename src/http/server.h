@@ -100,7 +100,7 @@ void *http_exchange_user(struct http_exchange *x);
 /*
  * headers: whole further lines, each ended by CRLF, or NULL. body: up to HTTP_SHORT_MAX bytes, copied. A HEAD gets the head only.
  * What is too long is answered 500. Every answer has Content-Length, Connection: close, Cache-Control: no-store, X-Content-Type-Options: nosniff and
- * a Content-Security-Policy that allows nothing but inline style and script.
+ * a Content-Security-Policy that allows nothing but inline style and script, unless headers begin with one of their own.
  */
 void http_answer(struct http_exchange *x, int status, const char *content_type, const char *headers,
                  const void *body, size_t n);

@@ -78,7 +78,7 @@ int page_file(struct profile *p, const struct page_options *o, size_t limit_byte
 		own.limit_bytes = (limit_bytes - page_html_size - AROUND) / 4 * 3 + 1;
 	struct buf block;
 	buf_init(&block, BUF_MAX_DEFAULT);
-	code = page_block(p, &own, &block, err);
+	code = page_block(p, &own, &block, NULL, err);
 	if (!code)
 		code = add_page("<script id=\"heapgauge-data\" type=\"application/octet-stream\">", &block, "</script>", out, err);
 	buf_finish(&block);

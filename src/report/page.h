@@ -29,9 +29,9 @@ struct page_options {
 
 /*
  * Appends the block. p: one profile, or several joined by profile_series; none of its sources is a base. Its strings may get more.
- * E_NOMEM, E_USAGE, E_LIMIT.
+ * *ret_complete (may be NULL): nothing was left out. E_NOMEM, E_USAGE, E_LIMIT.
  */
-int page_block(struct profile *p, const struct page_options *o, struct buf *out, struct error *err);
+int page_block(struct profile *p, const struct page_options *o, struct buf *out, bool *ret_complete, struct error *err);
 
 /* The page as one file with its block inside, at most limit_bytes in all (0: none); o->limit_bytes is not looked at. */
 int page_file(struct profile *p, const struct page_options *o, size_t limit_bytes, struct buf *out, struct error *err);

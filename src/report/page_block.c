@@ -487,41 +487,58 @@ static int write_block(struct page_source *s, struct page_tree *t, struct buf *o
 }
 
 #define TRIES 8
+#define CLOSE_TO 0.97           /* part of the limit that is aimed at */
+#define CLOSE_ENOUGH 0.87
 
-/* The first try is a small one, which tells how many bytes a unit of cost really takes. */
-static int write_within(struct page_source *s, struct buf *out, struct error *err)
+/*
+ * The cost that should give the wanted size: size is nearly a straight line over cost, whose slope the last two tries tell; after the
+ * first one it is taken to go through 0.
+ */
+static double next_cost(double cost, double size, double last_cost, double last_size, double wanted)
 {
-	double limit = (double)s->o->limit_bytes, budget = limit > 0 ? limit / 4 : INFINITY;
+	double slope = last_cost > 0 && cost != last_cost ? (size - last_size) / (cost - last_cost) : 0;
+	if (!(slope > 0.05))
+		slope = cost > 0 ? size / cost : 1;
+	return fmax(0, cost + (wanted - size) / slope);
+}
+
+/* Costs are guesses, on the high side; mostly the first or the second try fits. */
+static int write_within(struct page_source *s, struct buf *out, bool *ret_complete, struct error *err)
+{
+	double limit = (double)s->o->limit_bytes, budget = limit > 0 ? limit * CLOSE_TO : INFINITY;
+	double last_cost = 0, last_size = 0, wanted = limit * CLOSE_TO;
 	size_t start = out->len;
-	for (int i = 1;; i++) {
+	for (int i = 1; i <= TRIES; i++) {
 		struct page_tree t;
 		out->len = start;
 		int code = page_tree_make(s, i < TRIES ? budget : 0, &t, err);
 		if (!code)
 			code = write_block(s, &t, out, err);
-		bool complete = !t.folded_stacks;
+		*ret_complete = !t.folded_stacks;
 		double cost = t.cost, size = (double)(out->len - start);
 		page_tree_finish(&t);
-		if (code || !(limit > 0))
+		if (code || !(limit > 0) || (size <= limit && (*ret_complete || size > limit * CLOSE_ENOUGH || i > 3)))
 			return code;
-		if (size <= limit && (complete || size > limit * 0.88 || i > 3))
-			return E_OK;
-		if (i == TRIES)
-			break;
-		/* Cost and size go together, but for what is there in any case. */
-		budget = (cost > 0 ? cost : budget) * limit * (size > limit && i > 2 ? 0.8 : 0.96) / size;
+		/* What is folded costs, too. */
+		budget *= next_cost(cost, size, last_cost, last_size, wanted) / cost;
+		wanted = i > 2 ? wanted * 0.9 : wanted;
+		last_cost = cost;
+		last_size = size;
 	}
 	out->len = start;
 	return error_set(err, E_LIMIT, "the page's data do not fit into %zu bytes, however much is left out: allow more (--max-size)",
 	                 s->o->limit_bytes);
 }
 
-int page_block(struct profile *p, const struct page_options *o, struct buf *out, struct error *err)
+int page_block(struct profile *p, const struct page_options *o, struct buf *out, bool *ret_complete, struct error *err)
 {
 	struct page_source s;
+	bool complete;
 	int code = page_source_make(p, o, &s, err);
 	if (!code)
-		code = write_within(&s, out, err);
+		code = write_within(&s, out, &complete, err);
 	page_source_finish(&s);
+	if (!code && ret_complete)
+		*ret_complete = complete;
 	return code;
 }

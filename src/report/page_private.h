@@ -32,7 +32,9 @@ struct page_source {
 	bool *keep_labels;                  /* per label set: do the tag filters let it stay? */
 	uint32_t n_snapshots;
 	struct page_frame *frames;   size_t n_frames, frames_capacity;
-	uint32_t *slot_frame;               /* per slot of the view */
+	/* Frames of stack i, root first: stack_frames[first_frame[i] .. first_frame[i + 1]); none of a stack without samples. */
+	uint32_t *stack_frames;      size_t n_stack_frames, stack_frames_capacity;
+	size_t *first_frame;
 	struct page_labels *labels;  size_t n_labels, labels_capacity;
 	uint32_t *labels_of;                /* per label set of the profile */
 	uint32_t *thread_labels_of;         /* the same with nothing but its thread */
@@ -69,7 +71,7 @@ struct page_tree {
 	int64_t *sums;               size_t n_sums, sums_capacity;
 	struct index node_index, rest_index;
 	bool *told;                         /* per rank: are its rows there? Else they are in an (other) */
-	uint8_t *frame_used;
+	uint8_t *frame_used, *name_used;    /* per frame, per string */
 	size_t folded_rows, folded_stacks;
 	double folded_weight;
 	double cost;                        /* about how many bytes the block will have, compressed */

@@ -40,7 +40,8 @@ static uint32_t intern_frame(struct page_source *s, struct index *index, struct 
 	return id;
 }
 
-static int make_frames(struct page_source *s, struct error *err)
+/* Per slot of the view its frame. */
+static int make_frames(struct page_source *s, uint32_t **ret_slot_frame, struct error *err)
 {
 	struct view_slot *slots = NULL;
 	size_t n;
@@ -48,8 +49,8 @@ static int make_frames(struct page_source *s, struct error *err)
 	if (code)
 		return code;
 	struct index index = { 0 };
-	s->slot_frame = malloc((n + 1) * sizeof(*s->slot_frame));
-	if (!s->slot_frame)
+	uint32_t *slot_frame = malloc((n + 1) * sizeof(*slot_frame));
+	if (!slot_frame)
 		code = error_nomem(err, "the page's frames");
 	for (size_t i = 0; i < n && !code; i++) {
 		const struct view_slot *slot = &slots[i];
@@ -57,12 +58,46 @@ static int make_frames(struct page_source *s, struct error *err)
 		if (slot->mapping != PROFILE_NONE)
 			frame.mapping = s->p->mappings[slot->mapping].file;
 		frame.flags = (uint8_t)((slot->inlined ? PAGE_INLINED : 0) | (slot->bare ? PAGE_ADDRESS : 0));
-		s->slot_frame[i] = intern_frame(s, &index, frame);
-		if (s->slot_frame[i] == INDEX_NONE)
+		slot_frame[i] = intern_frame(s, &index, frame);
+		if (slot_frame[i] == INDEX_NONE)
 			code = error_nomem(err, "the page's frames");
 	}
 	index_finish(&index);
 	free(slots);
+	*ret_slot_frame = slot_frame;
+	return code;
+}
+
+static bool add_stack(struct page_source *s, uint32_t stack, const uint32_t *slot_frame)
+{
+	const uint32_t *slots;
+	size_t n = view_slots_of(s->v, stack, &slots), need = s->n_stack_frames + n;
+	if (n == SIZE_MAX ||
+	    (need > s->stack_frames_capacity && !memory_grow((void **)&s->stack_frames, &s->stack_frames_capacity, need,
+	                                                     sizeof(*s->stack_frames), SIZE_MAX / sizeof(*s->stack_frames))))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		s->stack_frames[s->n_stack_frames + i] = slot_frame[slots[n - 1 - i]];
+	s->n_stack_frames = need;
+	return true;
+}
+
+static int make_stacks(struct page_source *s, struct error *err)
+{
+	const struct profile *p = s->p;
+	uint32_t *slot_frame = NULL;
+	int code = make_frames(s, &slot_frame, err);
+	s->first_frame = malloc((p->n_stacks + 1) * sizeof(*s->first_frame));
+	if (!code && !s->first_frame)
+		code = error_nomem(err, "the page's stacks");
+	for (uint32_t i = 0; i < p->n_stacks && !code; i++) {
+		s->first_frame[i] = s->n_stack_frames;
+		if (s->first_sample[i] < s->first_sample[i + 1] && !add_stack(s, i, slot_frame))
+			code = error_nomem(err, "the page's stacks");
+	}
+	if (!code)
+		s->first_frame[p->n_stacks] = s->n_stack_frames;
+	free(slot_frame);
 	return code;
 }
 
@@ -300,13 +335,13 @@ int page_source_make(struct profile *p, const struct page_options *o, struct pag
 		return error_nomem(err, "the page's labels");
 	code = view_filter_labels(p, &o->view, ret->keep_labels, err);
 	if (!code)
-		code = make_frames(ret, err);
-	if (!code)
 		code = make_labels(ret, err);
 	if (!code)
 		code = make_times(ret, err);
 	if (!code)
 		code = make_samples(ret, err);
+	if (!code)
+		code = make_stacks(ret, err);
 	return code ? code : make_ranks(ret, err);
 }
 
@@ -315,7 +350,8 @@ void page_source_finish(struct page_source *s)
 	view_free(s->v);
 	free(s->keep_labels);
 	free(s->frames);
-	free(s->slot_frame);
+	free(s->stack_frames);
+	free(s->first_frame);
 	free(s->labels);
 	free(s->labels_of);
 	free(s->thread_labels_of);

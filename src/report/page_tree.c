@@ -16,8 +16,8 @@
 #define COST_NODE 2.2
 #define COST_ROW 4.0
 #define COST_VALUE 1.5
-#define COST_FRAME 8.0
-#define COST_CHARACTER 0.3
+#define COST_FRAME 5.0
+#define COST_CHARACTER 0.15
 
 struct node_key {
 	const struct page_tree *t;
@@ -79,45 +79,52 @@ static bool add_row(struct page_tree *t, uint32_t node, const struct page_row *r
 
 /* --- what is told --- */
 
-/* The deepest node of a stack that there is; *left: how many of its slots, from the leaf, are below. */
-static uint32_t descend(const struct page_source *s, const struct page_tree *t, const uint32_t *slots, size_t n, size_t *left)
+struct path {
+	const uint32_t *frames;     /* root first */
+	size_t n;
+};
+
+static struct path path_of(const struct page_source *s, uint32_t stack)
+{
+	size_t first = s->first_frame[stack];
+	return (struct path){ s->stack_frames + first, s->first_frame[stack + 1] - first };
+}
+
+/* The deepest node of a stack that there is; *path becomes what is below. */
+static uint32_t descend(const struct page_tree *t, struct path *path)
 {
 	uint32_t node = 0;
-	while (n > 0) {
-		uint32_t child = find_child(t, node, s->slot_frame[slots[n - 1]]);
+	for (uint32_t child; path->n > 0; node = child, path->frames++, path->n--) {
+		child = find_child(t, node, *path->frames);
 		if (child == INDEX_NONE)
 			break;
-		node = child;
-		n--;
 	}
-	*left = n;
 	return node;
 }
 
-static double frame_cost(const struct page_source *s, uint32_t frame)
+static double frame_cost(const struct page_source *s, const struct page_tree *t, uint32_t frame)
 {
-	const struct strings *strings = &s->p->strings;
-	const struct entry *e = &s->v->entries[s->frames[frame].entry];
-	return COST_FRAME + COST_CHARACTER * (double)strings_length(strings, e->name);
+	uint32_t name = s->v->entries[s->frames[frame].entry].name;
+	return COST_FRAME + (t->name_used[name] ? 0 : COST_CHARACTER * (double)strings_length(&s->p->strings, name));
 }
 
 /* A frame that is new and comes twice in the stack is counted twice: rare. */
-static double stack_cost(const struct page_source *s, const struct page_tree *t, uint32_t stack, const uint32_t *slots, size_t n)
+static double stack_cost(const struct page_source *s, const struct page_tree *t, uint32_t stack, const struct path *below)
 {
 	size_t rows = s->first_sample[stack + 1] - s->first_sample[stack];
-	double cost = (double)rows * (COST_ROW + COST_VALUE * (double)s->p->n_types) + COST_NODE * (double)n;
-	for (size_t i = 0; i < n; i++)
-		if (!t->frame_used[s->slot_frame[slots[i]]])
-			cost += frame_cost(s, s->slot_frame[slots[i]]);
+	double cost = (double)rows * (COST_ROW + COST_VALUE * (double)s->p->n_types) + COST_NODE * (double)below->n;
+	for (size_t i = 0; i < below->n; i++)
+		if (!t->frame_used[below->frames[i]])
+			cost += frame_cost(s, t, below->frames[i]);
 	return cost;
 }
 
-static bool tell_stack(const struct page_source *s, struct page_tree *t, uint32_t stack, uint32_t node, const uint32_t *slots, size_t n)
+static bool tell_stack(const struct page_source *s, struct page_tree *t, uint32_t stack, uint32_t node, const struct path *below)
 {
-	while (n > 0) {
-		uint32_t frame = s->slot_frame[slots[--n]];
-		t->frame_used[frame] = 1;
-		if (!add_child(t, node, frame, &node))
+	for (size_t i = 0; i < below->n; i++) {
+		t->frame_used[below->frames[i]] = 1;
+		t->name_used[s->v->entries[s->frames[below->frames[i]].entry].name] = 1;
+		if (!add_child(t, node, below->frames[i], &node))
 			return false;
 	}
 	for (size_t i = s->first_sample[stack]; i < s->first_sample[stack + 1]; i++) {
@@ -138,13 +145,10 @@ static bool tell_stacks(const struct page_source *s, struct page_tree *t, double
 {
 	double least = INFINITY;
 	for (size_t i = 0; i < s->n_ranks; i++) {
-		const uint32_t *slots;
 		uint32_t stack = s->ranks[i].stack;
-		size_t n = view_slots_of(s->v, stack, &slots);
-		if (n == SIZE_MAX)
-			return false;
-		uint32_t node = descend(s, t, slots, n, &n);
-		double cost = stack_cost(s, t, stack, slots, n);
+		struct path below = path_of(s, stack);
+		uint32_t node = descend(t, &below);
+		double cost = stack_cost(s, t, stack, &below);
 		if (t->cost + cost > budget) {
 			t->folded_stacks++;
 			if (t->cost > budget * 0.95)
@@ -154,7 +158,7 @@ static bool tell_stacks(const struct page_source *s, struct page_tree *t, double
 		t->cost += cost;
 		t->told[i] = true;
 		least = s->ranks[i].weight;
-		if (!tell_stack(s, t, stack, node, slots, n))
+		if (!tell_stack(s, t, stack, node, &below))
 			return false;
 	}
 	*ret_least = least;
@@ -255,11 +259,8 @@ static bool fold_rest(struct folder *f, double least)
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		if (t->told[i])
 			continue;
-		const uint32_t *slots;
-		size_t left, n = view_slots_of(s->v, s->ranks[i].stack, &slots);
-		if (n == SIZE_MAX)
-			return false;
-		f->at[i] = descend(s, t, slots, n, &left);
+		struct path path = path_of(s, s->ranks[i].stack);
+		f->at[i] = descend(t, &path);
 		t->nodes[f->at[i]].folded += s->ranks[i].weight;
 		t->folded_weight += s->ranks[i].weight;
 		t->folded_stacks++;
@@ -283,7 +284,8 @@ int page_tree_make(struct page_source *s, double budget, struct page_tree *ret, 
 	struct page_node *root = ARRAY_PUSH(ret->nodes, ret->n_nodes, ret->nodes_capacity, INDEX_NONE - 1);
 	ret->told = calloc(s->n_ranks + 1, sizeof(*ret->told));
 	ret->frame_used = calloc(s->n_frames + 1, sizeof(*ret->frame_used));
-	if (!root || !ret->told || !ret->frame_used)
+	ret->name_used = calloc(s->p->strings.n + 1, sizeof(*ret->name_used));
+	if (!root || !ret->told || !ret->frame_used || !ret->name_used)
 		return error_nomem(err, "the page's tree");
 	*root = (struct page_node){ 0 };
 	double least;
@@ -305,6 +307,7 @@ void page_tree_finish(struct page_tree *t)
 	free(t->sums);
 	free(t->told);
 	free(t->frame_used);
+	free(t->name_used);
 	index_finish(&t->node_index);
 	index_finish(&t->rest_index);
 	*t = (struct page_tree){ 0 };
