@@ -1,0 +1,72 @@
+// The page: header, timeline, filters, the view that is chosen, and what is known of the selection.
+import { failure, gone, notice } from '../load';
+import * as s from '../settings';
+import { data, theData } from '../state';
+import { AboutView } from './about';
+import { Details } from './details';
+import { FilterBar } from './filters';
+import { FlameView } from './flame';
+import { Header } from './header';
+import { Help } from './help';
+import { LinesView } from './lines';
+import { GrowthView } from './growth';
+import { SandwichView } from './sandwich';
+import { TableView } from './table';
+import { Timeline } from './timeline';
+import { TracesView } from './traces';
+
+const TITLES: Record<s.Tab, string> = {
+  growth: 'Growth', flame: 'Flame graph', sandwich: 'Sandwich', table: 'Table', traces: 'Traces', lines: 'Source', about: 'About',
+};
+const VIEWS = {
+  growth: GrowthView, flame: FlameView, sandwich: SandwichView, table: TableView, traces: TracesView, lines: LinesView, about: AboutView,
+};
+
+function Tabs() {
+  const onKeyDown = (event: KeyboardEvent) => {
+    const now = s.TABS.indexOf(s.tab.value);
+    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    if (step === 0)
+      return;
+    const next = s.TABS[(now + step + s.TABS.length) % s.TABS.length];
+    s.tab.value = next;
+    document.getElementById(`tab-${next}`)?.focus();
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return <nav class="tabs"><div role="tablist" aria-label="Views" onKeyDown={onKeyDown}>
+    {s.TABS.map((name, i) => <button type="button" key={name} role="tab" id={`tab-${name}`} data-test={`tab-${name}`}
+      aria-selected={s.tab.value === name} aria-controls="view" tabIndex={s.tab.value === name ? 0 : -1}
+      onClick={() => { s.tab.value = name; }}>{TITLES[name]}<kbd aria-hidden="true">{i + 1}</kbd></button>)}
+  </div></nav>;
+}
+
+function Failed() {
+  const { title, message, advice } = failure.value!;
+  return <main class="failed" role="alert" data-test="failure">
+    <h1>{title}</h1>
+    <p class="mono">{message}</p>
+    <p>{advice}</p>
+  </main>;
+}
+
+export function App() {
+  if (failure.value)
+    return <Failed />;
+  if (!data.value)
+    return <main class="waiting" aria-busy="true"><p>Reading the profile …</p></main>;
+  const View = VIEWS[s.tab.value];
+  return <>
+    <Header />
+    {theData().snapshots.length > 1 && <Timeline />}
+    <FilterBar />
+    <Tabs />
+    <div class={`body ${s.details.value ? 'with-details' : ''}`}>
+      <main role="tabpanel" id="view" aria-labelledby={`tab-${s.tab.value}`}><View /></main>
+      <Details />
+    </div>
+    <div class="toast" role="status" aria-live="polite" data-test="notice">{notice.value}</div>
+    {gone.value && <div class="gone" role="status" data-test="gone">The server does not answer: what is shown will not get newer.</div>}
+    <Help />
+  </>;
+}

@@ -1,0 +1,120 @@
+// All functions (lines, files, …) with what they hold themselves and with their callees.
+import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
+import * as s from '../settings';
+import { moveTo, pickEntry, selectedEntry } from '../selection';
+import { totalsCum, totalsFlat, view } from '../state';
+import type { Amounts, EntryTotals, View } from '../types';
+import { Grid, type Column } from './grid';
+import { Name } from './name';
+import { amountText, changeText, entryNote, errorAt, percentText, relativeText } from './numbers';
+
+function columnsOf(v: View): Column[] {
+  const number = (key: string, title: string, width: number, help: string, sortable = false): Column =>
+    ({ key, title, width, help, number: true, sortable });
+  const error = v.hasError ? [number('error', '±', 104, '95 % interval')] : [];
+  const by = { thread: 'Thread', file: 'File', binary: 'Binary', line: 'Line', function: 'Function' }[v.options.by];
+  const name: Column = { key: 'name', title: by, sortable: true };
+  if (v.diff)
+    return [
+      number('flat-change', 'Δ flat', 92, 'Change of what it holds itself', true), ...error,
+      number('flat', 'Flat', 84, 'What it holds itself, in the shown snapshot', true),
+      number('cum-change', 'Δ cum', 92, 'Change of what it holds with its callees', true),
+      number('cum', 'Cum', 84, 'What it holds with its callees, in the shown snapshot', true),
+      { key: 'status', title: 'Change', width: 76, help: 'noise: sampling alone explains it' }, name];
+  return [
+    number('flat', 'Flat', 84, 'What it holds itself', true), number('flat-percent', '%', 58, 'Flat in percent of the total'), ...error,
+    number('cum', 'Cum', 84, 'What it holds with its callees', true), number('cum-percent', '%', 58, 'Cum in percent of the total'),
+    ...(v.hasError ? [number('cum-error', '±', 104, '95 % interval of cum')] : []), name];
+}
+
+// The larger of what both sides hold: entries of zero everywhere are left out.
+function holds(amounts: Amounts, i: number): boolean {
+  return amounts.now[i] !== 0 || (amounts.base.length > 0 && amounts.base[i] !== 0);
+}
+
+function changeOf(amounts: Amounts, i: number): number {
+  return amounts.now[i] - (amounts.base[i] ?? 0);
+}
+
+function keyOf(v: View, totals: EntryTotals, sort: s.Sort): (i: number) => number {
+  const amounts = sort.startsWith('cum') ? totals.cum : totals.flat;
+  if (sort.endsWith('change') && v.diff)
+    return i => Math.abs(changeOf(amounts, i));
+  return i => amounts.now[i];
+}
+
+export function tableOrder(v: View, flat: EntryTotals, sort: s.Sort, ascending: boolean): Uint32Array {
+  const { name } = v.entries;
+  const rows: number[] = [];
+  for (let i = 0; i < v.entries.n; i++)
+    if (holds(flat.cum, i) || holds(flat.flat, i))
+      rows.push(i);
+  const direction = ascending ? 1 : -1;
+  const byName = (a: number, b: number) => name[a] < name[b] ? -1 : name[a] > name[b] ? 1 : a - b;
+  if (sort === 'name') {
+    rows.sort((a, b) => (ascending ? 1 : -1) * byName(a, b));
+  } else {
+    const key = keyOf(v, flat, sort);
+    rows.sort((a, b) => direction * (key(a) - key(b)) || byName(a, b));
+  }
+  return Uint32Array.from(rows);
+}
+
+export function statusOf(amounts: Amounts, i: number, significant: Uint8Array | null): string {
+  const change = changeOf(amounts, i);
+  if (change === 0)
+    return '';
+  if (significant && !significant[i])
+    return 'noise';
+  return amounts.base[i] === 0 ? 'new' : amounts.now[i] === 0 ? 'gone' : change > 0 ? 'grew' : 'shrank';
+}
+
+export function Status({ status }: { status: string }) {
+  const marks: Record<string, string> = { new: '✚ new', gone: '✕ gone', grew: '▲ grew', shrank: '▼ shrank', noise: '~ noise' };
+  return status === '' ? null : <span class={`badge ${status}`}>{marks[status] ?? status}</span>;
+}
+
+export function changeCell(v: View, amounts: Amounts, i: number): string {
+  return s.relative.value ? relativeText(amounts.now[i], amounts.base[i] ?? 0) : changeText(v, changeOf(amounts, i));
+}
+
+export function TableView() {
+  const v = view.value;
+  const totals = totalsFlat.value;
+  const sort = !v.diff && s.sort.value.endsWith('change') ? 'flat' : v.diff && s.sort.value === s.sort.begin ? 'flat-change' : s.sort.value;
+  const verdict = sort.startsWith('cum') ? totalsCum.value : totals;
+  const order = useMemo(() => tableOrder(v, totals, sort, s.ascending.value), [v, totals, sort, s.ascending.value]);
+  const place = useMemo(() => {
+    const inverse = new Int32Array(v.entries.n).fill(-1);
+    order.forEach((entry, row) => { inverse[entry] = row; });
+    return inverse;
+  }, [order]);
+  const { flat, cum } = totals;
+  const cells: Record<string, (i: number) => ComponentChildren> = {
+    'flat': i => amountText(v, flat.now[i]), 'cum': i => amountText(v, cum.now[i]),
+    'flat-percent': i => percentText(flat.now[i], v.totalAll.now), 'cum-percent': i => percentText(cum.now[i], v.totalAll.now),
+    'error': i => errorAt(v, flat, i), 'cum-error': i => errorAt(v, cum, i),
+    'flat-change': i => changeCell(v, flat, i), 'cum-change': i => changeCell(v, cum, i),
+    'status': i => <Status status={statusOf(sort.startsWith('cum') ? cum : flat, i, verdict.significant)} />,
+    'name': i => <Name name={v.entries.name[i]} note={entryNote(v, i)} />,
+  };
+  const noise = (row: number) => {
+    const i = order[row];
+    return v.diff && verdict.significant && !verdict.significant[i] ? 'noise' : '';
+  };
+  const onSort = (key: string) => {
+    const known = s.SORTS.find(name => name === key);
+    if (!known)
+      return;
+    s.ascending.value = sort === known ? !s.ascending.value : known === 'name';
+    s.sort.value = known;
+  };
+  return <div class="page">
+    <Grid label="All entries" test="table" columns={columnsOf(v)} count={order.length} selected={place[selectedEntry.value] ?? -1}
+      cell={(row, key) => cells[key](order[row])} rowClass={noise} sort={{ key: sort, ascending: s.ascending.value }} onSort={onSort}
+      onSelect={(row, byKey) => byKey ? moveTo(order[row]) : pickEntry(order[row])}
+      onOpen={row => { pickEntry(order[row]); s.tab.value = 'sandwich'; }}
+      empty="Nothing is left: the filters let no stack through." />
+  </div>;
+}

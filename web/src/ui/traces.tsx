@@ -1,0 +1,150 @@
+// Whole stacks, biggest first. Each is as high as it has frames; only those in sight exist.
+import { signal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { traces, visible } from '../model';
+import type { Trace } from '../model';
+import { frameText, pickFrames, selectedEntry, selectedStack } from '../selection';
+import { quietly } from '../settings';
+import { matches, view } from '../state';
+import { NONE, type View } from '../types';
+import { copy } from './copy';
+import { cutMiddle, fileName, Name } from './name';
+import { amountText, errorText, percentText, traceObjects, valueText } from './numbers';
+
+const HEAD = 30;
+const FRAME = 19;
+const FOOT = 7;
+const FOLDED = 24;                     // frames shown of a deeper stack, until it is opened
+const MOST = 10_000;
+
+const opened = signal<ReadonlySet<number>>(new Set());
+
+function shownFrames(trace: Trace, row: number): number {
+  return trace.frames.length <= FOLDED + 1 || opened.value.has(row) ? trace.frames.length : FOLDED;
+}
+
+function heightOf(trace: Trace, row: number): number {
+  const shown = shownFrames(trace, row);
+  return HEAD + FRAME * (shown + (shown < trace.frames.length ? 1 : 0)) + FOOT;
+}
+
+function traceText(v: View, trace: Trace): string {
+  const head = `${valueText(v, trace.amount)}${trace.thread ? `, thread ${trace.thread}` : ''}`;
+  return [head, ...Array.from(trace.frames, frame => `  ${frameText(frame)}`)].join('\n');
+}
+
+function FrameLine({ v, entry, trace, from }: { v: View; entry: number; trace: Trace; from: number }) {
+  if (entry === NONE)
+    return <li class="dim">(other)</li>;
+  const { file, line } = v.entries;
+  const place = file[entry] ? `${fileName(file[entry])}${line[entry] > 0 ? `:${line[entry]}` : ''}` : '';
+  return <li><button type="button" tabIndex={-1} class={`link ${matches.value?.[entry] ? 'found' : ''}`}
+    onClick={event => { event.stopPropagation(); pickFrames([...trace.frames].slice(from)); }}>
+    <Name name={v.entries.name[entry]} /></button>{place && <span class="dim"> {visible(cutMiddle(place, 80))}</span>}</li>;
+}
+
+function Article({ v, trace, row, top, picked }: { v: View; trace: Trace; row: number; top: number; picked: boolean }) {
+  const shown = shownFrames(trace, row);
+  return <article id={`trace-${row}`} class={picked ? 'picked' : ''} style={{ top: `${top}px`, height: `${heightOf(trace, row)}px` }} data-test="trace"
+    role="option" aria-selected={picked} aria-posinset={row + 1} onClick={() => pickFrames([...trace.frames])}>
+    <h3><span class="rank">{row + 1}.</span>{valueText(v, trace.amount)} <span class="dim">{errorText(v, trace.amount)}</span>
+      {!v.diff && <span class="dim">{percentText(trace.amount.now, v.totalAll.now)}</span>}
+      {v.diff && <span class="dim">{amountText(v, trace.amount.base)} → {amountText(v, trace.amount.now)}</span>}
+      <span class="dim">{traceObjects(v, trace)}</span>
+      {trace.thread && <span class="dim">thread {visible(cutMiddle(trace.thread, 60))}</span>}</h3>
+    <ol>
+      {[...trace.frames].slice(0, shown).map((entry, i) => <FrameLine key={i} v={v} entry={entry} trace={trace} from={i} />)}
+    </ol>
+  </article>;
+}
+
+// The last row that begins at or above y.
+function rowAtHeight(tops: Float64Array, y: number): number {
+  let [low, high] = [0, tops.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (tops[middle] <= y)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+function sameFrames(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  if (a.length !== b.length)
+    return false;
+  for (let i = 0; i < a.length; i++)
+    if (a[i] !== b[i])
+      return false;
+  return true;
+}
+
+export function TracesView() {
+  const v = view.value;
+  const list = useMemo(() => traces(v, MOST), [v]);
+  const open = opened.value;
+  const tops = useMemo(() => {
+    const sums = new Float64Array(list.length + 1);
+    list.forEach((trace, row) => { sums[row + 1] = sums[row] + heightOf(trace, row); });
+    return sums;
+  }, [list, open]);
+  useEffect(() => { opened.value = new Set(); }, [v]);
+  const box = useRef<HTMLDivElement>(null);
+  const [at, setAt] = useState({ top: 0, height: 800 });
+  useLayoutEffect(() => {
+    const element = box.current!;
+    const measure = () => setAt({ top: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+  const stack = selectedStack.value;
+  const entry = selectedEntry.value;
+  const chosen = useMemo(() => stack ? list.findIndex(trace => sameFrames(trace.frames, stack.frames)) : -1, [list, stack]);
+  // A selection from another view: the first stack that has it.
+  const target = useMemo(() => chosen >= 0 ? chosen : entry === NONE ? -1 : list.findIndex(trace => trace.frames.includes(entry)), [list, chosen, entry]);
+  useEffect(() => {
+    const element = box.current!;
+    if (target < 0)
+      return;
+    const [from, to] = [tops[target], tops[target + 1]];
+    if (from < element.scrollTop || to > element.scrollTop + element.clientHeight)
+      element.scrollTop = from;
+  }, [target]);
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const now = target;
+    const to: Record<string, number> = { ArrowDown: now + 1, ArrowUp: now - 1, PageDown: now + 5, PageUp: now - 5, Home: 0, End: list.length - 1 };
+    if (event.ctrlKey || event.altKey || event.metaKey || list.length === 0)
+      return;
+    if (event.key === 'Enter' && now >= 0)
+      opened.value = new Set([...open, now]);
+    else if (event.key in to)
+      quietly(() => pickFrames([...list[Math.max(0, Math.min(list.length - 1, to[event.key]))].frames]));
+    else
+      return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const first = rowAtHeight(tops, at.top);
+  const last = Math.min(list.length, rowAtHeight(tops, at.top + at.height) + 1);
+  const rows = [];
+  for (let row = first; row < last; row++)
+    rows.push(<Article key={row} v={v} trace={list[row]} row={row} top={tops[row]} picked={row === chosen} />);
+  return <div class="page traces">
+    <div class="switches"><span class="dim">{list.length.toLocaleString('en')} stacks, biggest first, what allocated at the top of each</span>
+      <button type="button" data-test="copy-trace" disabled={target < 0}
+        onClick={() => { void copy(traceText(v, list[target]), 'the stack'); }}>Copy stack</button>
+      <button type="button" data-test="open-trace" disabled={target < 0 || shownFrames(list[target], target) === list[target].frames.length}
+        onClick={() => { opened.value = new Set([...open, target]); }}>All frames</button>
+    </div>
+    <div class="scroll" ref={box} tabIndex={0} role="listbox" aria-label="Stacks" data-test="traces" onKeyDown={onKeyDown}
+      aria-activedescendant={chosen >= first && chosen < last ? `trace-${chosen}` : undefined}
+      onScroll={event => setAt({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
+      <div class="inner" role="presentation" style={{ height: `${tops[list.length]}px` }}>{rows}</div>
+      {list.length === 0 && <p class="empty">Nothing is left: the filters let no stack through.</p>}
+    </div>
+  </div>;
+}
