@@ -14,11 +14,19 @@ export const theFlame: { current: FlameGraph | null } = { current: null };
 
 export const selectedEntry = computed(() => s.selected.value === '' ? NONE : findEntry(view.value, s.selected.value));
 
+// What was picked just now need not be searched for.
+let picked: { tree: Tree; node: number; id: string } | null = null;
+
 // Ids of nodes name the direction of the tree that they are of.
-const UP = 'u';
+const UP = '^';
 
 function idOf(node: number, inverted: boolean): string {
-  return node === 0 ? '' : (inverted ? UP : '') + nodeId(view.value, inverted ? treeUp.value : treeDown.value, node);
+  if (node === 0)
+    return '';
+  const of = inverted ? treeUp.value : treeDown.value;
+  const id = nodeId(view.value, of, node);
+  picked = { tree: of, node, id };
+  return (inverted ? UP : '') + id;
 }
 
 function nodeOf(id: string): { tree: Tree; node: number } | null {
@@ -26,7 +34,8 @@ function nodeOf(id: string): { tree: Tree; node: number } | null {
     return null;
   const inverted = id.startsWith(UP);
   const of = inverted ? treeUp.value : treeDown.value;
-  const node = findNode(view.value, of, inverted ? id.slice(UP.length) : id);
+  const own = inverted ? id.slice(UP.length) : id;
+  const node = picked && picked.tree === of && picked.id === own ? picked.node : findNode(view.value, of, own);
   return node === NONE || node === 0 ? null : { tree: of, node };
 }
 
@@ -51,7 +60,7 @@ export const zoomNode = computed(() => {
 });
 
 export const sandwichOf = computed(() => selectedEntry.value === NONE ? null : sandwich(view.value, selectedEntry.value));
-export const linesOf = computed(() => selectedEntry.value === NONE ? [] : lines(view.value, selectedEntry.value));
+export const linesOf = computed(() => selectedEntry.value === NONE ? null : lines(view.value, selectedEntry.value));
 
 export function pickEntry(entry: number) {
   batch(() => {
@@ -102,12 +111,10 @@ export function zoomTo(node: number) {
   s.zoom.value = idOf(node, s.inverted.value);
 }
 
-export function zoomOut(): boolean {
+export function zoomOut() {
   const now = zoomNode.value;
-  if (now === 0)
-    return false;
-  zoomTo(tree.value.parent[now]);
-  return true;
+  if (now !== 0)
+    zoomTo(tree.value.parent[now]);
 }
 
 export function searchNext(step: number) {

@@ -70,10 +70,13 @@ export const width = setting<WidthMode>('width', oneOf<WidthMode>(['max', 'base'
 export const relative = setting('relative', flag, false, true);
 export const sort = setting<Sort>('sort', oneOf(SORTS), 'flat', true);
 export const ascending = setting('up', flag, false, true);
+export const rankUp = setting('rankup', flag, false, true);
 export const rankBy = setting<'function' | 'stack'>('rank', oneOf(['function', 'stack']), 'function', true);
+// What the ranking by function is of: what each allocated itself, or with all it called.
+export const rankOf = setting<'flat' | 'cum'>('rankof', oneOf(['flat', 'cum']), 'flat', true);
 export const rankSort = setting<RankSort>('ranksort', oneOf(RANK_SORTS), 'growth', true);
 export const selected = setting('entry', text, '', true);             // id of an entry
-export const stack = setting('stack', text, '', true);                // id of a node of the tree, 'u' before it if inverted
+export const stack = setting('stack', text, '', true);                // id of a node of the tree, '^' before it if inverted
 export const zoom = setting('zoom', text, '', true);                  // the same, of the flame graph's root
 export const theme = setting<Theme>('theme', oneOf(['auto', 'light', 'dark']), 'auto');
 export const details = setting('details', flag, true);

@@ -1,7 +1,7 @@
 // What follows from the block and the settings. Nothing is computed before a view that shows asks for it, and nothing
 // twice: each part depends on the settings that it reads and on no others.
 import { computed, signal } from '@preact/signals';
-import { entryTotals, FilterError, makeTree, makeView, treeChanges } from './model';
+import { entryTotals, FilterError, type Growth, growth, makeTree, makeView, passingRows, treeChanges } from './model';
 import type { EntryTotals, PageData, View, ViewOptions } from './types';
 import * as s from './settings';
 
@@ -55,6 +55,18 @@ const attempt = computed<Attempt>(() => {
 
 export const view = computed(() => attempt.value.view);
 export const filterError = computed(() => attempt.value.error);
+
+// Of every snapshot what the filters let through.
+export const snapshotTotals = computed(() => {
+  const { rows, sources, snapshots } = theData();
+  const passing = passingRows(view.value);
+  const values = rows.values[view.value.options.column];
+  const totals = snapshots.map(() => 0);
+  for (let i = 0; i < rows.n; i++)
+    if (passing[i])
+      totals[sources[rows.source[i]].snapshot] += values[i];
+  return totals;
+});
 
 export const treeDown = computed(() => makeTree(view.value, { inverted: false }));
 export const treeUp = computed(() => makeTree(view.value, { inverted: true }));
@@ -113,3 +125,18 @@ export const found = computed<Uint32Array | null>(() => {
 
 export const helpOpen = signal(false);
 export const exportOpen = signal(false);
+
+// --- growth ---
+
+export const growthNow = computed<Growth>(() => growth(theData(), view.value.options, s.rankBy.value === 'stack' ? 'stacks' : 'entries', s.rankOf.value));
+
+// Blocks in the last snapshot of each entry, when the metric is their bytes.
+export const growthObjects = computed<Float64Array | null>(() => {
+  const { metric, snapshots } = theData();
+  const kind = metric.indexOf(column.value);
+  const objects = kind < 0 ? -1 : metric[kind & ~1];
+  if (objects < 0 || s.rankBy.value === 'stack')
+    return null;
+  const last = makeView(theData(), { ...view.value.options, column: objects, at: snapshots.length - 1, base: null });
+  return entryTotals(last, s.rankOf.value)[s.rankOf.value].now;
+});

@@ -1,5 +1,6 @@
 // Where the numbers come from: sources, sampling rates, sizes, notes, and the command line that shows the same.
-import { commandLine, visible } from '../model';
+import { visible } from '../model';
+import { commandLine } from './later';
 import { options, theData } from '../state';
 import { copy } from './copy';
 import { cutMiddle } from './name';

@@ -4,7 +4,7 @@ import * as s from '../settings';
 import { data, theData } from '../state';
 import { AboutView } from './about';
 import { Details } from './details';
-import { FilterBar } from './filters';
+import { FilterBar, FrameOptions } from './filters';
 import { FlameView } from './flame';
 import { Header } from './header';
 import { Help } from './help';
@@ -38,16 +38,16 @@ function Tabs() {
     {s.TABS.map((name, i) => <button type="button" key={name} role="tab" id={`tab-${name}`} data-test={`tab-${name}`}
       aria-selected={s.tab.value === name} aria-controls="view" tabIndex={s.tab.value === name ? 0 : -1}
       onClick={() => { s.tab.value = name; }}>{TITLES[name]}<kbd aria-hidden="true">{i + 1}</kbd></button>)}
-  </div></nav>;
+  </div><FrameOptions /></nav>;
 }
 
 function Failed() {
   const { title, message, advice } = failure.value!;
-  return <main class="failed" role="alert" data-test="failure">
+  return <main class="failed"><div role="alert" data-test="failure">
     <h1>{title}</h1>
     <p class="mono">{message}</p>
     <p>{advice}</p>
-  </main>;
+  </div></main>;
 }
 
 export function App() {
@@ -62,7 +62,7 @@ export function App() {
     <FilterBar />
     <Tabs />
     <div class={`body ${s.details.value ? 'with-details' : ''}`}>
-      <main role="tabpanel" id="view" aria-labelledby={`tab-${s.tab.value}`}><View /></main>
+      <main><div role="tabpanel" id="view" aria-labelledby={`tab-${s.tab.value}`}><View /></div></main>
       <Details />
     </div>
     <div class="toast" role="status" aria-live="polite" data-test="notice">{notice.value}</div>

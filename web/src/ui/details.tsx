@@ -1,7 +1,8 @@
 // What is known of the selected function, and what can be done with it.
 import { useMemo } from 'preact/hooks';
 import { batch } from '@preact/signals';
-import { commandLine } from '../model';
+import { quoteExpression } from '../model';
+import { commandLine } from './later';
 import * as s from '../settings';
 import { copySelected, linesOf, pickEntry, sandwichOf, selectedEntry, selectedStack } from '../selection';
 import { options, theData, totalsCum, totalsFlat, view } from '../state';
@@ -13,11 +14,6 @@ import { neighbours } from './sandwich';
 import { Status, statusOf } from './table';
 
 const SHOWN = 5;
-
-// A name as an expression that matches it and nothing longer.
-export function exactly(name: string): string {
-  return `^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`;
-}
 
 function AmountRows({ v, amounts, i, title, significant }:
     { v: View; amounts: Amounts; i: number; title: string; significant: Uint8Array | null }) {
@@ -63,15 +59,15 @@ function linePlace(v: View): string {
   if (v.options.by !== 'function')
     return '';
   const list = linesOf.value;
-  let best: { file: string; line: number; value: number } | null = null;
-  for (const line of list)
-    if (line.file !== '' && (!best || line.value > best.value))
-      best = line;
-  return best ? `${best.file}${best.line > 0 ? `:${best.line}` : ''}` : '';
+  let best = -1;
+  for (let i = 0; list && i < list.n; i++)
+    if (list.file[i] !== 0 && (best < 0 || list.cum.now[i] > list.cum.now[best]))
+      best = i;
+  return !list || best < 0 ? '' : `${v.data.strings[list.file[best]]}${list.line[best] > 0 ? `:${list.line[best]}` : ''}`;
 }
 
 function Actions({ name }: { name: string }) {
-  const expression = exactly(name);
+  const expression = `^${quoteExpression(name)}$`;       // it and nothing longer
   const act = (test: string, title: string, help: string, run: () => void) =>
     <button type="button" data-test={`act-${test}`} title={help} onClick={() => batch(run)}>{title}</button>;
   return <div class="actions">

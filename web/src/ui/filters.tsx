@@ -103,6 +103,13 @@ export function FilterBar() {
       help="Stacks begin at the outermost frame that matches" />
     <BinarySelect />
     <ThreadSelect />
+    <button type="button" data-test="clear" disabled={!any} onClick={s.clearFilters}>Clear all</button>
+  </section>;
+}
+
+// What a frame is, and how it is called: beside the tabs.
+export function FrameOptions() {
+  return <div class="frames">
     <label class="pick">By
       <select data-test="by" value={s.by.value}
         onChange={event => { s.by.value = s.GRANULARITIES.find(g => g === event.currentTarget.value) ?? 'function'; }}>
@@ -110,6 +117,5 @@ export function FilterBar() {
       </select></label>
     <Check label="collapse recursion" test="collapse" value={s.collapse} help="A function that calls itself is one frame (r)" />
     <Check label="short names" test="trim" value={s.trim} help="Template arguments and parameters are left out of names" />
-    <button type="button" data-test="clear" disabled={!any} onClick={s.clearFilters}>Clear all</button>
-  </section>;
+  </div>;
 }

@@ -2,10 +2,11 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { FlameGraph } from '../flame';
 import * as s from '../settings';
-import { openRest, pickNode, selectedEntry, theFlame, zoomNode, zoomTo } from '../selection';
+import { openRest, pickNode, selectedEntry, theFlame, zoomNode, zoomOut, zoomTo } from '../selection';
 import { changes, matches, tree, view } from '../state';
 import type { FlameInput } from '../types';
 import { dark } from './theme';
+import { WidthSwitch } from './header';
 import { flameTip } from './tip';
 
 interface HostProps {
@@ -50,10 +51,10 @@ export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard
   }, [input.view, input.tree, input.changes, input.width, input.icicle, input.trimTemplates, input.matches, input.selected]);
   useEffect(() => {
     if (zoom !== drawnZoom.current)
-      graph.current!.zoomTo(zoom);
+      graph.current!.zoomTo(zoom, true);
     drawnZoom.current = zoom;
   }, [zoom, input.tree]);
-  return <div class="flame" ref={host} data-test={test} aria-label={label} />;
+  return <div class="picture" ref={host} data-test={test} aria-label={label} />;
 }
 
 export function FlameView() {
@@ -73,7 +74,9 @@ export function FlameView() {
         <button type="button" aria-pressed={s.inverted.value} data-test="inverted" title="Callers below their callees: what allocates, then who asked"
           onClick={() => { s.inverted.value = true; }}>From allocations</button>
       </div>
-      <button type="button" data-test="zoom-out" disabled={zoomNode.value === 0} onClick={() => zoomTo(0)}>Whole picture</button>
+      <WidthSwitch />
+      <button type="button" data-test="zoom-out" disabled={zoomNode.value === 0} title="To the caller (Backspace)" onClick={zoomOut}>Zoom out</button>
+      <button type="button" data-test="zoom-whole" disabled={zoomNode.value === 0} title="Everything (0)" onClick={() => zoomTo(0)}>Whole picture</button>
       <span class="dim">{s.inverted.value ? 'What allocates is at the root, its callers follow' : 'Callers contain what they call'}</span>
     </div>
     <FlameHost input={input} test="flame" label="Flame graph" zoom={zoomNode.value} onSelect={pickNode} onZoom={zoomTo} keyboard />

@@ -70,22 +70,25 @@ function SnapshotPickers() {
   </div>;
 }
 
-function DiffSwitches() {
+// How wide the boxes of a difference are.
+export function WidthSwitch() {
   if (!view.value.diff)
     return null;
-  const modes = [['max', 'both', 'What vanished and what is new both have their room'], ['base', 'A: base', 'As wide as in the base'],
-    ['now', 'B: shown', 'As wide as now']] as const;
-  return <>
-    <div class="segments" role="group" aria-label="Width of boxes">
+  const modes = [['max', 'A and B', 'What vanished and what is new both have their room'], ['base', 'A', 'As wide as in the base (A)'],
+    ['now', 'B', 'As wide as in what is shown (B)']] as const;
+  return <div class="segments" role="group" aria-label="Width of boxes">
       {modes.map(([mode, title, help]) => <button type="button" key={mode} title={help} aria-pressed={s.width.value === mode}
         data-test={`width-${mode}`} onClick={() => { s.width.value = mode; }}>{title}</button>)}
-    </div>
-    <div class="segments" role="group" aria-label="Numbers">
+    </div>;
+}
+
+// Changes as amounts, or in percent of the base.
+function NumbersSwitch() {
+  return !view.value.diff ? null : <div class="segments" role="group" aria-label="Numbers">
       <button type="button" aria-pressed={!s.relative.value} data-test="absolute" onClick={() => { s.relative.value = false; }}>Δ</button>
       <button type="button" aria-pressed={s.relative.value} data-test="relative" title="Changes in percent of the base"
         onClick={() => { s.relative.value = true; }}>Δ %</button>
-    </div>
-  </>;
+    </div>;
 }
 
 function Total() {
@@ -133,8 +136,8 @@ export function Header() {
       <h1 title={program ? visible(cutMiddle(program, 400)) : undefined} data-test="program">{visible(cutMiddle(name, 80))}</h1>
       <SnapshotPickers />
       <MetricSwitch />
-      <DiffSwitches />
       <Total />
+      <NumbersSwitch />
       <span class="grow" />
       <ExportMenu />
       <button type="button" data-test="theme" title="Theme (t)" aria-label={`Theme: ${s.theme.value}`} onClick={nextTheme}>

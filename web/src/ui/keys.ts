@@ -1,7 +1,7 @@
 // The keyboard: the same keys in every view. A field that is typed in keeps its own; the picture gets what is left.
 import { batch } from '@preact/signals';
 import * as s from '../settings';
-import { copySelected, letGo, searchNext, theFlame, zoomOut, zoomTo } from '../selection';
+import { copySelected, letGo, searchNext, theFlame } from '../selection';
 import { exportOpen, helpOpen } from '../state';
 import { nextMetric, toggleDiff } from './header';
 import { nextTheme } from './theme';
@@ -11,16 +11,6 @@ function focusOn(test: string) {
   field?.focus();
   if (field instanceof HTMLInputElement)
     field.select();
-}
-
-function escape(): boolean {
-  if (helpOpen.value)
-    helpOpen.value = false;
-  else if (exportOpen.value)
-    exportOpen.value = false;
-  else
-    return zoomOut() || letGo();
-  return true;
 }
 
 const KEYS: Record<string, () => void> = {
@@ -35,8 +25,7 @@ const KEYS: Record<string, () => void> = {
   't': nextTheme,
   'c': copySelected,
   'e': () => { exportOpen.value = !exportOpen.value; },
-  'Backspace': () => { zoomOut(); },
-  '0': () => zoomTo(0),
+  'Escape': letGo,
 };
 
 function inField(target: EventTarget | null): boolean {
@@ -44,26 +33,41 @@ function inField(target: EventTarget | null): boolean {
     || (target instanceof HTMLInputElement && target.type !== 'checkbox');
 }
 
-// Keys that a button or a list in focus uses itself.
+// Keys that a button in focus uses itself, and the arrows of what scrolls.
 function taken(event: KeyboardEvent): boolean {
-  return event.target instanceof HTMLButtonElement && (event.key === 'Enter' || event.key === ' ');
+  const { target, key } = event;
+  return (target instanceof HTMLButtonElement && (key === 'Enter' || key === ' '))
+    || (key.startsWith('Arrow') && target instanceof Element && target.closest('.details, [role=feed]') !== null);
+}
+
+function run(event: KeyboardEvent): boolean {
+  const { key } = event;
+  const tab = /^[1-7]$/.test(key) ? s.TABS[Number(key) - 1] : undefined;
+  if (tab) {
+    s.tab.value = tab;
+    return true;
+  }
+  if (key === 'Escape' && (helpOpen.value || exportOpen.value)) {
+    helpOpen.value = false;
+    exportOpen.value = false;
+    return true;
+  }
+  if (helpOpen.value && key !== '?')
+    return false;
+  // In the picture, n and N go from box to box, Backspace, Escape and 0 zoom.
+  if (theFlame.current?.key(event))
+    return true;
+  const does = KEYS[key];
+  if (does)
+    batch(does);
+  return does !== undefined;
 }
 
 function onKey(event: KeyboardEvent) {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || inField(event.target) || taken(event))
     return;
-  const digit = /^[1-7]$/.test(event.key) ? s.TABS[Number(event.key) - 1] : undefined;
-  if (helpOpen.value && event.key !== '?' && event.key !== 'Escape')
-    return;
-  if (digit)
-    s.tab.value = digit;
-  else if (event.key === 'Escape' && escape())
-    ;
-  else if (KEYS[event.key])
-    batch(KEYS[event.key]);
-  else if (!theFlame.current?.key(event))
-    return;
-  event.preventDefault();
+  if (run(event))
+    event.preventDefault();
 }
 
 export function keysStart() {

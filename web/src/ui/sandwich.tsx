@@ -1,15 +1,16 @@
 // One function between those that call it, above, and those that it calls, below: as pictures or as two tables.
 import { signal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import { treeChanges } from '../model';
 import * as s from '../settings';
 import { pickEntry, sandwichOf, selectedEntry } from '../selection';
 import { matches, view } from '../state';
 import { NONE, type FlameInput, type Tree, type View } from '../types';
-import { treeChanges } from '../model';
-import { useMemo } from 'preact/hooks';
 import { FlameHost } from './flame';
 import { Grid } from './grid';
+import { WidthSwitch } from './header';
 import { Name, shownName } from './name';
-import { amountText, changeCellOf, entryNote, errorOf, percentText, valueText } from './numbers';
+import { amountText, changeCell, entryNote, errorAt, percentText, valueText } from './numbers';
 
 const asTables = signal(false);
 
@@ -35,9 +36,9 @@ function NeighbourTable({ v, tree, label, test }: { v: View; tree: Tree; label: 
     cell={(row, key) => {
       const { entry, node } = list[row];
       switch (key) {
-        case 'value': return v.diff ? changeCellOf(v, tree.total, node) : amountText(v, tree.total.now[node]);
+        case 'value': return v.diff ? changeCell(v, tree.total, node) : amountText(v, tree.total.now[node]);
         case 'part': return percentText(tree.total.now[node], whole);
-        case 'error': return errorOf(v, tree.total, node);
+        case 'error': return errorAt(v, tree.total, node);
         default: return entry === NONE ? <span class="dim">(other)</span> : <Name name={v.entries.name[entry]} note={entryNote(v, entry)} />;
       }
     }}
@@ -69,6 +70,7 @@ export function SandwichView() {
         <button type="button" aria-pressed={!asTables.value} data-test="sandwich-pictures" onClick={() => { asTables.value = false; }}>Pictures</button>
         <button type="button" aria-pressed={asTables.value} data-test="sandwich-tables" onClick={() => { asTables.value = true; }}>Tables</button>
       </div>
+      {!asTables.value && <WidthSwitch />}
       <strong class="mono" data-test="sandwich-entry">{shownName(v.entries.name[entry], 120)}</strong>
       <span class="dim">{valueText(v, { now: pair.callees.total.now[0], base: pair.callees.total.base[0] ?? 0 })}</span>
     </div>

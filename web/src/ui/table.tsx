@@ -4,17 +4,20 @@ import { useMemo } from 'preact/hooks';
 import * as s from '../settings';
 import { moveTo, pickEntry, selectedEntry } from '../selection';
 import { totalsCum, totalsFlat, view } from '../state';
-import type { Amounts, EntryTotals, View } from '../types';
+import type { Amounts, EntryTotals, Granularity, View } from '../types';
 import { Grid, type Column } from './grid';
 import { Name } from './name';
-import { amountText, changeText, entryNote, errorAt, percentText, relativeText } from './numbers';
+import { amountText, changeCell, entryNote, errorAt, percentText } from './numbers';
+
+export const GRANULARITY: Record<Granularity, string> = {
+  thread: 'Thread', file: 'File', binary: 'Binary', line: 'Line', function: 'Function',
+};
 
 function columnsOf(v: View): Column[] {
   const number = (key: string, title: string, width: number, help: string, sortable = false): Column =>
     ({ key, title, width, help, number: true, sortable });
   const error = v.hasError ? [number('error', '±', 104, '95 % interval')] : [];
-  const by = { thread: 'Thread', file: 'File', binary: 'Binary', line: 'Line', function: 'Function' }[v.options.by];
-  const name: Column = { key: 'name', title: by, sortable: true };
+  const name: Column = { key: 'name', title: GRANULARITY[v.options.by], sortable: true };
   if (v.diff)
     return [
       number('flat-change', 'Δ flat', 92, 'Change of what it holds itself', true), ...error,
@@ -44,19 +47,28 @@ function keyOf(v: View, totals: EntryTotals, sort: s.Sort): (i: number) => numbe
   return i => amounts.now[i];
 }
 
-export function tableOrder(v: View, flat: EntryTotals, sort: s.Sort, ascending: boolean): Uint32Array {
+// Equal by one, ordered by the other.
+const SECOND: Record<s.Sort, s.Sort> = {
+  'name': 'name', 'flat': 'cum', 'cum': 'flat', 'flat-change': 'cum-change', 'cum-change': 'flat-change',
+};
+
+// Of changes, those beyond noise come first.
+export function tableOrder(v: View, totals: EntryTotals, sort: s.Sort, ascending: boolean): Uint32Array {
   const { name } = v.entries;
+  const noise = v.diff && !ascending && sort.endsWith('change') ? totals.significant : null;
   const rows: number[] = [];
   for (let i = 0; i < v.entries.n; i++)
-    if (holds(flat.cum, i) || holds(flat.flat, i))
+    if (holds(totals.cum, i) || holds(totals.flat, i))
       rows.push(i);
   const direction = ascending ? 1 : -1;
   const byName = (a: number, b: number) => name[a] < name[b] ? -1 : name[a] > name[b] ? 1 : a - b;
   if (sort === 'name') {
     rows.sort((a, b) => (ascending ? 1 : -1) * byName(a, b));
   } else {
-    const key = keyOf(v, flat, sort);
-    rows.sort((a, b) => direction * (key(a) - key(b)) || byName(a, b));
+    const key = keyOf(v, totals, sort);
+    const second = keyOf(v, totals, SECOND[sort]);
+    const rank = (i: number) => noise && !noise[i] ? 1 : 0;
+    rows.sort((a, b) => rank(a) - rank(b) || direction * (key(a) - key(b)) || direction * (second(a) - second(b)) || byName(a, b));
   }
   return Uint32Array.from(rows);
 }
@@ -67,16 +79,12 @@ export function statusOf(amounts: Amounts, i: number, significant: Uint8Array | 
     return '';
   if (significant && !significant[i])
     return 'noise';
-  return amounts.base[i] === 0 ? 'new' : amounts.now[i] === 0 ? 'gone' : change > 0 ? 'grew' : 'shrank';
+  return amounts.base[i] === 0 ? 'new' : amounts.now[i] === 0 ? 'gone' : change > 0 ? 'grown' : 'shrunk';
 }
 
 export function Status({ status }: { status: string }) {
-  const marks: Record<string, string> = { new: '✚ new', gone: '✕ gone', grew: '▲ grew', shrank: '▼ shrank', noise: '~ noise' };
+  const marks: Record<string, string> = { new: '✚ new', gone: '✕ gone', grown: '▲ grown', shrunk: '▼ shrunk', noise: '~ noise' };
   return status === '' ? null : <span class={`badge ${status}`}>{marks[status] ?? status}</span>;
-}
-
-export function changeCell(v: View, amounts: Amounts, i: number): string {
-  return s.relative.value ? relativeText(amounts.now[i], amounts.base[i] ?? 0) : changeText(v, changeOf(amounts, i));
 }
 
 export function TableView() {
@@ -84,7 +92,7 @@ export function TableView() {
   const totals = totalsFlat.value;
   const sort = !v.diff && s.sort.value.endsWith('change') ? 'flat' : v.diff && s.sort.value === s.sort.begin ? 'flat-change' : s.sort.value;
   const verdict = sort.startsWith('cum') ? totalsCum.value : totals;
-  const order = useMemo(() => tableOrder(v, totals, sort, s.ascending.value), [v, totals, sort, s.ascending.value]);
+  const order = useMemo(() => tableOrder(v, verdict, sort, s.ascending.value), [v, verdict, sort, s.ascending.value]);
   const place = useMemo(() => {
     const inverse = new Int32Array(v.entries.n).fill(-1);
     order.forEach((entry, row) => { inverse[entry] = row; });
@@ -96,13 +104,11 @@ export function TableView() {
     'flat-percent': i => percentText(flat.now[i], v.totalAll.now), 'cum-percent': i => percentText(cum.now[i], v.totalAll.now),
     'error': i => errorAt(v, flat, i), 'cum-error': i => errorAt(v, cum, i),
     'flat-change': i => changeCell(v, flat, i), 'cum-change': i => changeCell(v, cum, i),
-    'status': i => <Status status={statusOf(sort.startsWith('cum') ? cum : flat, i, verdict.significant)} />,
+    'status': i => <Status status={status(i)} />,
     'name': i => <Name name={v.entries.name[i]} note={entryNote(v, i)} />,
   };
-  const noise = (row: number) => {
-    const i = order[row];
-    return v.diff && verdict.significant && !verdict.significant[i] ? 'noise' : '';
-  };
+  const judged = sort.startsWith('cum') ? cum : flat;
+  const status = (i: number) => v.diff ? statusOf(judged, i, v.hasError ? verdict.significant : null) : '';
   const onSort = (key: string) => {
     const known = s.SORTS.find(name => name === key);
     if (!known)
@@ -112,7 +118,7 @@ export function TableView() {
   };
   return <div class="page">
     <Grid label="All entries" test="table" columns={columnsOf(v)} count={order.length} selected={place[selectedEntry.value] ?? -1}
-      cell={(row, key) => cells[key](order[row])} rowClass={noise} sort={{ key: sort, ascending: s.ascending.value }} onSort={onSort}
+      cell={(row, key) => cells[key](order[row])} rowClass={row => status(order[row]) === 'noise' ? 'noise' : ''} sort={{ key: sort, ascending: s.ascending.value }} onSort={onSort}
       onSelect={(row, byKey) => byKey ? moveTo(order[row]) : pickEntry(order[row])}
       onOpen={row => { pickEntry(order[row]); s.tab.value = 'sandwich'; }}
       empty="Nothing is left: the filters let no stack through." />

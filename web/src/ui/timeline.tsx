@@ -7,10 +7,17 @@ import { atIndex, baseIndex, snapshotTotals, theData, view } from '../state';
 import { amountText, snapshotName } from './numbers';
 import { dark } from './theme';
 
-const HEIGHT = 96;
+const HEIGHT = 84;
 
 function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+// Of powers of two, as bytes are counted.
+function steps(): number[] {
+  const base = view.peek().unit === 'bytes' ? [1, 2, 4, 8, 16, 32, 64, 128, 256, 512] : [1, 2, 5, 10, 20, 50, 100, 200, 500];
+  const scale = view.peek().unit === 'bytes' ? 1024 : 1000;
+  return [1, 2, 3, 4, 5].reduce<number[]>((all, power) => [...all, ...base.map(step => step * scale ** power)], [...base]);
 }
 
 function markLine(plot: uPlot, index: number | null, stroke: string, dash: number[]) {
@@ -35,13 +42,13 @@ function plotOptions(width: number, timed: boolean): uPlot.Options {
   const grid = { stroke: colour('--line'), width: 1 };
   const font = '11px system-ui, sans-serif';
   return {
-    width, height: HEIGHT, padding: [8, 12, 0, 0], legend: { show: false },
+    width, height: HEIGHT, tzDate: seconds => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'), padding: [8, 12, 0, 0], legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 8 } },
     scales: { x: { time: timed }, y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
     axes: [
       { stroke: ink, grid, ticks: grid, font, size: 24,
         ...(timed ? {} : { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500], values: (_plot: uPlot, at: number[]) => at.map(i => `#${i + 1}`) }) },
-      { stroke: ink, grid, ticks: grid, font, size: 76, values: (_plot, at) => at.map(value => amountText(view.peek(), value)), space: 28 },
+      { stroke: ink, grid, ticks: grid, font, size: 76, incrs: steps(), values: (_plot, at) => at.map(value => amountText(view.peek(), value)), space: 28 },
     ],
     series: [{}, { stroke: colour('--accent'), width: 2, fill: colour('--accent-soft'), points: { show: true, size: 6 } }],
     hooks: {
@@ -83,8 +90,11 @@ export function Timeline() {
   }, [totals, isDark, now, before]);
 
   return <section class="timeline" aria-label="Totals of all snapshots" data-test="timeline">
-    <div ref={host} aria-hidden="true" />
-    <p class="legend"><span class="mark now" /> shown: {snapshotName(now)} · <span class="mark base" /> base: {before === null
-      ? 'none' : snapshotName(before)} <span class="dim">(click picks what is shown, Shift+click the base)</span></p>
+    <div class="plot" ref={host} aria-hidden="true" />
+    <div class="legend">
+      <div><span class="mark now" /> shown: {snapshotName(now)}</div>
+      <div><span class="mark base" /> base: {before === null ? 'none' : snapshotName(before)}</div>
+      <div class="dim">click: shown, Shift+click: base</div>
+    </div>
   </section>;
 }

@@ -1,15 +1,15 @@
 // Whole stacks, biggest first. Each is as high as it has frames; only those in sight exist.
 import { signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { traces, visible } from '../model';
-import type { Trace } from '../model';
+import { type Trace, traces, visible } from '../model';
 import { frameText, pickFrames, selectedEntry, selectedStack } from '../selection';
 import { quietly } from '../settings';
 import { matches, view } from '../state';
 import { NONE, type View } from '../types';
 import { copy } from './copy';
 import { cutMiddle, fileName, Name } from './name';
-import { amountText, errorText, percentText, traceObjects, valueText } from './numbers';
+import { amountText, changeText, errorText, percentText, valueText } from './numbers';
+import { Status } from './table';
 
 const HEAD = 30;
 const FRAME = 19;
@@ -20,17 +20,28 @@ const MOST = 10_000;
 const opened = signal<ReadonlySet<number>>(new Set());
 
 function shownFrames(trace: Trace, row: number): number {
-  return trace.frames.length <= FOLDED + 1 || opened.value.has(row) ? trace.frames.length : FOLDED;
+  return trace.entries.length <= FOLDED + 1 || opened.value.has(row) ? trace.entries.length : FOLDED;
 }
 
 function heightOf(trace: Trace, row: number): number {
   const shown = shownFrames(trace, row);
-  return HEAD + FRAME * (shown + (shown < trace.frames.length ? 1 : 0)) + FOOT;
+  return HEAD + FRAME * (shown + (shown < trace.entries.length ? 1 : 0)) + FOOT;
 }
 
 function traceText(v: View, trace: Trace): string {
   const head = `${valueText(v, trace.amount)}${trace.thread ? `, thread ${trace.thread}` : ''}`;
-  return [head, ...Array.from(trace.frames, frame => `  ${frameText(frame)}`)].join('\n');
+  return [head, ...Array.from(trace.entries, frame => `  ${frameText(frame)}`)].join('\n');
+}
+
+// What else is known of a stack.
+function aside(v: View, { companion, thread, blockSize, labels, rest }: Trace): string {
+  const unit = v.unit === 'bytes' ? { unit: 'count' } : { unit: 'bytes' };
+  const what = v.unit === 'bytes' ? ' objects' : '';
+  const parts = [
+    companion && (v.diff ? changeText(unit, companion.now - companion.base) : amountText(unit, companion.now)) + what,
+    blockSize > 0 && `of ${amountText({ unit: 'bytes' }, blockSize)} each`, thread && `thread ${visible(cutMiddle(thread, 60))}`,
+    labels && visible(cutMiddle(labels, 120)), rest > 0 && `${rest.toLocaleString('en')} small stacks below here`];
+  return parts.filter(part => typeof part === 'string' && part !== '').join(' · ');
 }
 
 function FrameLine({ v, entry, trace, from }: { v: View; entry: number; trace: Trace; from: number }) {
@@ -39,21 +50,22 @@ function FrameLine({ v, entry, trace, from }: { v: View; entry: number; trace: T
   const { file, line } = v.entries;
   const place = file[entry] ? `${fileName(file[entry])}${line[entry] > 0 ? `:${line[entry]}` : ''}` : '';
   return <li><button type="button" tabIndex={-1} class={`link ${matches.value?.[entry] ? 'found' : ''}`}
-    onClick={event => { event.stopPropagation(); pickFrames([...trace.frames].slice(from)); }}>
+    onClick={event => { event.stopPropagation(); pickFrames(trace.entries.slice(from)); }}>
     <Name name={v.entries.name[entry]} /></button>{place && <span class="dim"> {visible(cutMiddle(place, 80))}</span>}</li>;
 }
 
-function Article({ v, trace, row, top, picked }: { v: View; trace: Trace; row: number; top: number; picked: boolean }) {
+function Article({ v, trace, row, top, picked, size }:
+    { v: View; trace: Trace; row: number; top: number; picked: boolean; size: number }) {
   const shown = shownFrames(trace, row);
-  return <article id={`trace-${row}`} class={picked ? 'picked' : ''} style={{ top: `${top}px`, height: `${heightOf(trace, row)}px` }} data-test="trace"
-    role="option" aria-selected={picked} aria-posinset={row + 1} onClick={() => pickFrames([...trace.frames])}>
+  return <article class={picked ? 'picked' : ''} style={{ top: `${top}px`, height: `${heightOf(trace, row)}px` }} data-test="trace"
+    aria-posinset={row + 1} aria-setsize={size} aria-current={picked ? 'true' : undefined} onClick={() => pickFrames(trace.entries)}>
     <h3><span class="rank">{row + 1}.</span>{valueText(v, trace.amount)} <span class="dim">{errorText(v, trace.amount)}</span>
       {!v.diff && <span class="dim">{percentText(trace.amount.now, v.totalAll.now)}</span>}
       {v.diff && <span class="dim">{amountText(v, trace.amount.base)} → {amountText(v, trace.amount.now)}</span>}
-      <span class="dim">{traceObjects(v, trace)}</span>
-      {trace.thread && <span class="dim">thread {visible(cutMiddle(trace.thread, 60))}</span>}</h3>
+      <span class="dim">{aside(v, trace)}</span>
+      {trace.significant === false && <Status status="noise" />}</h3>
     <ol>
-      {[...trace.frames].slice(0, shown).map((entry, i) => <FrameLine key={i} v={v} entry={entry} trace={trace} from={i} />)}
+      {trace.entries.slice(0, shown).map((entry, i) => <FrameLine key={i} v={v} entry={entry} trace={trace} from={i} />)}
     </ol>
   </article>;
 }
@@ -82,7 +94,7 @@ function sameFrames(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
 
 export function TracesView() {
   const v = view.value;
-  const list = useMemo(() => traces(v, MOST), [v]);
+  const { all, traces: list } = useMemo(() => traces(v, MOST), [v]);
   const open = opened.value;
   const tops = useMemo(() => {
     const sums = new Float64Array(list.length + 1);
@@ -102,9 +114,9 @@ export function TracesView() {
   }, []);
   const stack = selectedStack.value;
   const entry = selectedEntry.value;
-  const chosen = useMemo(() => stack ? list.findIndex(trace => sameFrames(trace.frames, stack.frames)) : -1, [list, stack]);
+  const chosen = useMemo(() => stack ? list.findIndex(trace => sameFrames(trace.entries, stack.frames)) : -1, [list, stack]);
   // A selection from another view: the first stack that has it.
-  const target = useMemo(() => chosen >= 0 ? chosen : entry === NONE ? -1 : list.findIndex(trace => trace.frames.includes(entry)), [list, chosen, entry]);
+  const target = useMemo(() => chosen >= 0 ? chosen : entry === NONE ? -1 : list.findIndex(trace => trace.entries.includes(entry)), [list, chosen, entry]);
   useEffect(() => {
     const element = box.current!;
     if (target < 0)
@@ -122,7 +134,7 @@ export function TracesView() {
     if (event.key === 'Enter' && now >= 0)
       opened.value = new Set([...open, now]);
     else if (event.key in to)
-      quietly(() => pickFrames([...list[Math.max(0, Math.min(list.length - 1, to[event.key]))].frames]));
+      quietly(() => pickFrames([...list[Math.max(0, Math.min(list.length - 1, to[event.key]))].entries]));
     else
       return;
     event.preventDefault();
@@ -132,16 +144,16 @@ export function TracesView() {
   const last = Math.min(list.length, rowAtHeight(tops, at.top + at.height) + 1);
   const rows = [];
   for (let row = first; row < last; row++)
-    rows.push(<Article key={row} v={v} trace={list[row]} row={row} top={tops[row]} picked={row === chosen} />);
+    rows.push(<Article key={row} v={v} trace={list[row]} row={row} top={tops[row]} picked={row === chosen} size={list.length} />);
   return <div class="page traces">
-    <div class="switches"><span class="dim">{list.length.toLocaleString('en')} stacks, biggest first, what allocated at the top of each</span>
+    <div class="switches"><span class="dim">{all > list.length ? `The biggest ${list.length.toLocaleString('en')} of ` : ''}
+      {all.toLocaleString('en')} stacks, biggest {v.diff ? 'change ' : ''}first; at the top of each is what allocated</span>
       <button type="button" data-test="copy-trace" disabled={target < 0}
         onClick={() => { void copy(traceText(v, list[target]), 'the stack'); }}>Copy stack</button>
-      <button type="button" data-test="open-trace" disabled={target < 0 || shownFrames(list[target], target) === list[target].frames.length}
+      <button type="button" data-test="open-trace" disabled={target < 0 || shownFrames(list[target], target) === list[target].entries.length}
         onClick={() => { opened.value = new Set([...open, target]); }}>All frames</button>
     </div>
-    <div class="scroll" ref={box} tabIndex={0} role="listbox" aria-label="Stacks" data-test="traces" onKeyDown={onKeyDown}
-      aria-activedescendant={chosen >= first && chosen < last ? `trace-${chosen}` : undefined}
+    <div class="scroll" ref={box} tabIndex={0} role={list.length > 0 ? 'feed' : 'region'} aria-label="Stacks" data-test="traces" onKeyDown={onKeyDown}
       onScroll={event => setAt({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
       <div class="inner" role="presentation" style={{ height: `${tops[list.length]}px` }}>{rows}</div>
       {list.length === 0 && <p class="empty">Nothing is left: the filters let no stack through.</p>}

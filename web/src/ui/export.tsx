@@ -1,0 +1,3 @@
+import { exportOpen } from '../state';
+import { Menu } from './menu';
+export function ExportMenu() { return <Menu title="Export" test="export" open={exportOpen} items={[]} />; }
