@@ -29,15 +29,17 @@ const style = await bundle('src/page.css', {});
 const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; connect-src 'self'; img-src data: blob:; `
   + "base-uri 'none'; form-action 'none'";
 
-// report/page.c puts the data block, or the address of it, where the comment stands.
+// report/page.c puts the data block, or the address of it, where the comment stands: behind the script, which can then say so
+// when the file was cut off.
 await writeFile(out, `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>heapgauge</title>
 <style>${style}</style></head>
-<body><div id="app"></div>
+<body><div id="app"></div><noscript>This page needs JavaScript: it computes everything itself.</noscript>
+<script>${script}</script>
 <!--heapgauge-data-->
-<script>${script}</script></body></html>
+</body></html>
 `);
 if (model)
   await writeFile(model, await bundle('src/model/index.ts', { format: 'esm', minify: false }));

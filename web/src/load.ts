@@ -1,6 +1,6 @@
 // Where the data block is, and whether there is a newer one. In a file it stands in the page; served, its address does.
 import { batch, signal } from '@preact/signals';
-import { DataError, decodeBlock } from './model';
+import { DataError, decodeBlock, fromBase64 } from './model';
 import { data } from './state';
 
 export interface Failure { title: string; message: string; advice: string }
@@ -46,19 +46,6 @@ async function fetchBlock(): Promise<Uint8Array> {
     throw new DataError(`the server answered ${answer.status}${said ? `: ${said}` : ''}`);
   }
   return new Uint8Array(await answer.arrayBuffer());
-}
-
-function bytesOf(base64: string): Uint8Array {
-  let binary: string;
-  try {
-    binary = atob(base64.trim());
-  } catch {
-    throw new DataError('the data in this file are no base64: the file is damaged');
-  }
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++)
-    bytes[i] = binary.charCodeAt(i);
-  return bytes;
 }
 
 function fail(error: unknown) {
@@ -135,8 +122,7 @@ export async function loadStart(begun: () => void) {
       throw new DataError('there are no data in this page: it was cut off, or is the empty page that “heapgauge” is built with');
     let bytes: Uint8Array;
     if (inside) {
-      bytes = bytesOf(inside.textContent ?? '');
-      inside.remove();
+      bytes = fromBase64(inside.textContent ?? '');
     } else {
       address = outside!;
       version = await currentVersion();

@@ -71,7 +71,7 @@ export const relative = setting('relative', flag, false, true);
 export const sort = setting<Sort>('sort', oneOf(SORTS), 'flat', true);
 export const ascending = setting('up', flag, false, true);
 export const rankUp = setting('rankup', flag, false, true);
-export const rankBy = setting<'function' | 'stack'>('rank', oneOf(['function', 'stack']), 'function', true);
+export const rankBy = setting<'function' | 'stack'>('rank', oneOf(['function', 'stack']), 'stack', true);
 // What the ranking by function is of: what each allocated itself, or with all it called.
 export const rankOf = setting<'flat' | 'cum'>('rankof', oneOf(['flat', 'cum']), 'flat', true);
 export const rankSort = setting<RankSort>('ranksort', oneOf(RANK_SORTS), 'growth', true);

@@ -6,13 +6,13 @@ export {
   erfc, estimateBytes, estimateDifference, estimateInterval, estimateObjects, estimatePValue, estimateSamples, logGamma, significant,
 } from './estimate';
 export { amountAt, changeAt, intervalOf, intervalOfAmount } from './amounts';
-export { makeView } from './view';
+export { makeView, passingRows } from './view';
 export { threadKeys } from './entries';
 export { entryTotals, rankEntries } from './totals';
 export { makeTree, sandwich } from './tree';
 export { treeChanges } from './changes';
 export { type Lines, lines } from './lines';
-export { type Trace, traces } from './traces';
+export { type Trace, entriesOf, traces } from './traces';
 export { type Growth, type Status, growth } from './growth';
 export {
   amountText, bytesText, changePercentText, changeText, countText, durationText, errorText, percentText, timeText, valueText,

@@ -1,8 +1,6 @@
 // Where the numbers come from: sources, sampling rates, sizes, notes, and the command line that shows the same.
 import { visible } from '../model';
-import { commandLine } from './later';
-import { options, theData } from '../state';
-import { copy } from './copy';
+import { theData } from '../state';
 import { cutMiddle } from './name';
 import { amountText, timeText } from './numbers';
 
@@ -12,7 +10,6 @@ function rateText(rate: number): string {
 
 export function AboutView() {
   const data = theData();
-  const command = commandLine(data, options.value);
   const counts: [string, number][] = [
     ['snapshots', data.snapshots.length], ['stacks', data.rows.n], ['tree nodes', data.nodes.n], ['frames', data.frames.n],
     ['binaries', data.mappings.n]];
@@ -32,8 +29,5 @@ export function AboutView() {
     <p>{counts.map(([what, n]) => `${n.toLocaleString('en')} ${what}`).join(' · ')}
       {data.rest && ` · ${data.rest.rows.toLocaleString('en')} small rows are in (other)`}</p>
     {data.notes.length > 0 && <><h2>Notes</h2><ul>{data.notes.map(note => <li key={note}>{visible(cutMiddle(note, 2000))}</li>)}</ul></>}
-    <h2>The same on the command line</h2>
-    <p><code class="command">{visible(cutMiddle(command, 4000))}</code>{' '}
-      <button type="button" data-test="about-command" onClick={() => copy(command, 'the command line')}>Copy</button></p>
   </div></div>;
 }

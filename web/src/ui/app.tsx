@@ -66,7 +66,7 @@ export function App() {
       <Details />
     </div>
     <div class="toast" role="status" aria-live="polite" data-test="notice">{notice.value}</div>
-    {gone.value && <div class="gone" role="status" data-test="gone">The server does not answer: what is shown will not get newer.</div>}
+    {gone.value && <div class="lost" role="status" data-test="gone">The server does not answer: what is shown will not get newer.</div>}
     <Help />
   </>;
 }

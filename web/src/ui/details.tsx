@@ -2,10 +2,9 @@
 import { useMemo } from 'preact/hooks';
 import { batch } from '@preact/signals';
 import { quoteExpression } from '../model';
-import { commandLine } from './later';
 import * as s from '../settings';
 import { copySelected, linesOf, pickEntry, sandwichOf, selectedEntry, selectedStack } from '../selection';
-import { options, theData, totalsCum, totalsFlat, view } from '../state';
+import { totalsCum, totalsFlat, view } from '../state';
 import { NONE, type Amounts, type Tree, type View } from '../types';
 import { copy } from './copy';
 import { fullName, Name } from './name';
@@ -79,8 +78,6 @@ function Actions({ name }: { name: string }) {
     {act('lines', 'Source', 'Its lines', () => { s.tab.value = 'lines'; })}
     {act('copy-name', 'Copy name', 'The whole name', () => { void copy(name, 'the name'); })}
     {act('copy-stack', 'Copy stack', 'The frames down to it (c)', copySelected)}
-    {act('copy-command', 'Copy command', 'The command line that shows this view',
-      () => { void copy(commandLine(theData(), options.value), 'the command line'); })}
     {act('copy-link', 'Copy link', 'The address of this view', () => { void copy(s.linkTo(), 'the link'); })}
   </div>;
 }

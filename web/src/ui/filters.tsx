@@ -91,7 +91,7 @@ export function Check({ label, test, value, help }: { label: string; test: strin
 
 export function FilterBar() {
   const error = filterError.value;
-  const of = (option: string) => error && error.option.replace(/_/g, '-') === option ? error.message : null;
+  const of = (option: string) => error?.option === `--${option}` ? error.message : null;
   const any = s.FILTERS.some(filter => filter.value !== '') || s.binary.value !== '' || s.thread.value !== null;
   return <section class="filters" aria-label="Filters">
     <SearchField />

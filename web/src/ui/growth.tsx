@@ -18,7 +18,7 @@ const SHOWN_CALLERS = 4;
 const COLUMNS: Column[] = [
   { key: 'spark', title: 'Over time', width: 112, help: 'All snapshots, from zero' },
   { key: 'growth', title: 'Growth', width: 96, number: true, sortable: true, help: 'From the first snapshot to the last' },
-  { key: 'error', title: '±', width: 104, number: true, help: '95 % interval of the growth' },
+  { key: 'error', title: '±', width: 136, number: true, help: '95 % interval of the growth' },
   { key: 'now', title: 'Now', width: 84, number: true, sortable: true, help: 'In the last snapshot' },
   { key: 'objects', title: 'Objects', width: 80, number: true, sortable: true, help: 'Blocks in the last snapshot' },
   { key: 'status', title: 'Status', width: 84 },

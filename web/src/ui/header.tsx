@@ -140,9 +140,9 @@ export function Header() {
       <NumbersSwitch />
       <span class="grow" />
       <ExportMenu />
-      <button type="button" data-test="theme" title="Theme (t)" aria-label={`Theme: ${s.theme.value}`} onClick={nextTheme}>
-        {s.theme.value === 'auto' ? '◐ auto' : s.theme.value === 'dark' ? '● dark' : '○ light'}</button>
-      <button type="button" data-test="help" title="Keyboard (?)" onClick={() => { helpOpen.value = true; }}>? keys</button>
+      <button type="button" data-test="theme" title={`Theme: ${s.theme.value} (t)`} aria-label={`Theme: ${s.theme.value}`} onClick={nextTheme}>
+        {s.theme.value === 'auto' ? '◐' : s.theme.value === 'dark' ? '●' : '○'}</button>
+      <button type="button" data-test="help" title="Keyboard (?)" aria-label="Help" onClick={() => { helpOpen.value = true; }}>?</button>
     </div>
     <RestNote />
     <Notes />

@@ -16,10 +16,13 @@ export function cutMiddle(text: string, most: number): string {
   return `${head}…${tail}`;
 }
 
+// "libc.so.6!0x12ab": the short form leaves the binary to the colour of a box, which a row has not.
+const UNNAMED = /!(fn_|0x)[0-9a-f]+$/;
+
 export function shownName(name: string, most = ROW_LENGTH): string {
   // The longest names cost most in the finest wording: they are cut before it, too.
   const rough = cutMiddle(name, 20 * TITLE_LENGTH);
-  return cutMiddle(visible(trim.value ? trimTemplates(rough) : rough), most);
+  return cutMiddle(visible(trim.value && !UNNAMED.test(rough) ? trimTemplates(rough) : rough), most);
 }
 
 export function fullName(name: string): string {

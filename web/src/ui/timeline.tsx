@@ -48,7 +48,7 @@ function plotOptions(width: number, timed: boolean): uPlot.Options {
     axes: [
       { stroke: ink, grid, ticks: grid, font, size: 24,
         ...(timed ? {} : { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500], values: (_plot: uPlot, at: number[]) => at.map(i => `#${i + 1}`) }) },
-      { stroke: ink, grid, ticks: grid, font, size: 76, incrs: steps(), values: (_plot, at) => at.map(value => amountText(view.peek(), value)), space: 28 },
+      { stroke: ink, grid, ticks: grid, font, size: 76, incrs: steps(), values: (_plot, at) => at.map(value => amountText(view.peek(), value)), space: 18 },
     ],
     series: [{}, { stroke: colour('--accent'), width: 2, fill: colour('--accent-soft'), points: { show: true, size: 6 } }],
     hooks: {
