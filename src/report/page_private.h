@@ -39,7 +39,7 @@ struct page_source {
 	uint32_t *labels_of;                /* per label set of the profile */
 	uint32_t *thread_labels_of;         /* the same with nothing but its thread */
 	int *times;                         /* per type: column of the objects that it is sizes times, or -1 */
-	/* Samples that are kept and hold something, by stack; those of stack i are samples[first_sample[i] .. first_sample[i + 1]). */
+	/* Samples that are kept, by stack; those of stack i are samples[first_sample[i] .. first_sample[i + 1]). */
 	uint32_t *samples;
 	size_t *first_sample;
 	struct page_rank *ranks;            /* stacks that have samples, the heaviest first */

@@ -221,15 +221,10 @@ static int make_times(struct page_source *s, struct error *err)
 
 /* --- samples by stack --- */
 
-static bool holds_something(const struct page_source *s, size_t sample)
+/* Those that hold nothing too: in a diff they count for block sizes, and for what may not have been seen. */
+static bool is_kept(const struct page_source *s, size_t sample)
 {
-	const struct profile *p = s->p;
-	if (!s->keep_labels[p->samples[sample].labels])
-		return false;
-	for (size_t t = 0; t < p->n_types; t++)
-		if (p->values[sample * p->n_types + t])
-			return true;
-	return false;
+	return s->keep_labels[s->p->samples[sample].labels];
 }
 
 static int compare_samples(const void *a, const void *b, void *context)
@@ -255,12 +250,12 @@ static int make_samples(struct page_source *s, struct error *err)
 	/* Counted two places on, so that filling in moves each to its beginning. */
 	size_t *at = s->first_sample + 1;
 	for (size_t i = 0; i < p->n_samples; i++)
-		if (holds_something(s, i))
+		if (is_kept(s, i))
 			at[p->samples[i].stack + 1]++;
 	for (size_t i = 1; i <= p->n_stacks; i++)
 		at[i] += at[i - 1];
 	for (size_t i = 0; i < p->n_samples; i++)
-		if (holds_something(s, i))
+		if (is_kept(s, i))
 			s->samples[at[p->samples[i].stack]++] = (uint32_t)i;
 	for (size_t i = 0; i < p->n_stacks; i++) {
 		size_t from = s->first_sample[i], n = s->first_sample[i + 1] - from;

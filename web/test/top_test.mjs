@@ -4,13 +4,13 @@
 // node --test top_test.mjs, with HEAPGAUGE (the program) and HEAPGAUGE_MODEL (build.mjs --model) in the environment.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { PLAIN, encodeBlock } from './encode.mjs';
-import { Random, describe, makeWorld, writePprof } from './profiles.mjs';
+import { PLAIN } from './encode.mjs';
+import { Random, makeWorld, writePprof } from './profiles.mjs';
 
 const { HEAPGAUGE = 'heapgauge', HEAPGAUGE_MODEL, WORLDS = '24' } = process.env;
 const model = await import(pathToFileURL(HEAPGAUGE_MODEL)), folder = mkdtempSync(join(tmpdir(), 'web-model-'));
@@ -21,6 +21,14 @@ const BY = ['function', 'line', 'file', 'binary', 'thread'];
 
 function heapgauge(...args) {
   return execFileSync(HEAPGAUGE, args, { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+// The data of the page that the program writes.
+async function pageData(name, profiles) {
+  const page = join(folder, name);
+  heapgauge('flame', '--symbols', 'none', '--demangle', 'none', '-o', page, ...profiles);
+  const [, block] = /<script id="heapgauge-data" type="application\/octet-stream">([^<]*)</.exec(readFileSync(page, 'utf8'));
+  return model.decodeBlock(model.fromBase64(block));
 }
 
 // As src/report/json.c writes numbers.
@@ -111,7 +119,7 @@ for (let seed = 1; seed <= Number(WORLDS); seed++)
       writeFileSync(name, writePprof(world, snapshot));
       return name;
     });
-    const data = await model.decodeBlock(encodeBlock(describe(world, names)));
+    const data = await pageData(`${seed}.html`, names);
     let compared = 0;
     for (let i = 0; i < 25; i++)
       compared += compare(world, names, data, randomOptions(r, data), r.of(['flat', 'cum']));
