@@ -1,127 +1,137 @@
-// What the page shows is what `heapgauge top --json` prints: every number of every row, over generated profiles, metrics,
+// What the page shows is what the command line prints with --json: every number of every row, over generated profiles, metrics,
 // granularities, filters and bases.
-//
-// node --test top_test.mjs, with HEAPGAUGE (the program) and HEAPGAUGE_MODEL (build.mjs --model) in the environment.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
-import { PLAIN } from './encode.mjs';
-import { Random, makeWorld, writePprof } from './profiles.mjs';
+import { test } from 'node:test';
+import { Random } from './profiles.mjs';
+import { amountAtJson, amountJson, anyView, argsOf, digits, entryJson, heapgauge, makePage, model, told } from './run.mjs';
 
-const { HEAPGAUGE = 'heapgauge', HEAPGAUGE_MODEL, WORLDS = '24' } = process.env;
-const model = await import(pathToFileURL(HEAPGAUGE_MODEL)), folder = mkdtempSync(join(tmpdir(), 'web-model-'));
-after(() => rmSync(folder, { recursive: true }));
-
-const EXPRESSIONS = ['parse', 'libgl', '^main$', '[[:digit:]]$', 'src/|lib/', 'Tree|cache', '!0x', 'no source', 'nothing at all', 'std::vec.*back', 'push_?back'];
-const BY = ['function', 'line', 'file', 'binary', 'thread'];
-
-function heapgauge(...args) {
-  return execFileSync(HEAPGAUGE, args, { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
-}
-
-// The data of the page that the program writes.
-async function pageData(name, profiles) {
-  const page = join(folder, name);
-  heapgauge('flame', '--symbols', 'none', '--demangle', 'none', '-o', page, ...profiles);
-  const [, block] = /<script id="heapgauge-data" type="application\/octet-stream">([^<]*)</.exec(readFileSync(page, 'utf8'));
-  return model.decodeBlock(model.fromBase64(block));
-}
-
-// As src/report/json.c writes numbers.
-const whole = (x) => {
-  const floor = Math.floor(x), part = x - floor;
-  return (part > 0.5 || (part === 0.5 && floor % 2 !== 0) ? floor + 1 : floor) + 0;
-};
-const digits = (x) => x < 1e-300 ? 0 : Number(x.toPrecision(6));
-
-function amountJson(view, amounts, i) {
-  const a = model.amountAt(amounts, i), { low, high } = model.intervalOf(amounts, i, view);
-  const bounds = view.hasError ? { low: whole(low), high: whole(high) } : { low: null, high: null };
-  return view.diff ? { base: a.base, new: a.now, change: a.now - a.base, ...bounds } : { value: a.now, ...bounds };
-}
-
-function rowsOf(view, sort) {
-  const totals = model.entryTotals(view, sort), { entries } = view;
-  return Array.from(model.rankEntries(view, totals, sort), (i) => {
-    const row = { name: entries.name[i] };
-    if (entries.file[i])
-      row.file = entries.file[i];
-    if (entries.line[i])
-      row.line = entries.line[i];
-    row.flat = amountJson(view, totals.flat, i);
-    row.cum = amountJson(view, totals.cum, i);
-    if (view.diff)
-      Object.assign(row, view.hasError ? { p_value: digits(totals.pValue[i]), significant: totals.significant[i] === 1 }
-        : { p_value: null, significant: null });
-    return row;
-  });
-}
-
-// Of several binaries with one function any may be named, whether all calls are inlined depends on the other snapshots of the block,
-// and addresses are not in it.
-function plainRow({ binary, address, inlined, ...row }) {
-  return row.p_value === undefined || row.p_value === null ? row : { ...row, p_value: digits(row.p_value) };
-}
-
+const { WORLDS = '24' } = process.env;
 const tie = (row) => JSON.stringify([row.name, row.file ?? '', row.line ?? 0]);
 
-function compare(world, names, data, o, sort) {
-  const args = ['top', '--json', '-n', '0', '--by', o.by, '--metric', data.types[o.column].type, '--sort', sort, '--symbols', 'none', '--demangle', 'none'];
-  for (const [key, option] of [['focus', '--focus'], ['ignore', '--ignore'], ['hide', '--hide'], ['show', '--show'], ['showFrom', '--show-from']])
-    if (o[key])
-      args.push(option, o[key]);
-  if (o.base !== null)
-    args.push('--base', names[o.base]);
-  args.push(names[o.at]);
-  const expected = JSON.parse(heapgauge(...args)), view = model.makeView(data, o), what = `world ${world.seed}: ${args.join(' ')}`;
-  const all = { ...view, rows: null }, total = (a) => {
-    const bounds = view.hasError ? model.intervalOfAmount(a) : null;
-    const round = (x) => bounds ? whole(x) : null;
-    return view.diff ? { base: a.base, new: a.now, change: a.now - a.base, low: round(bounds?.low), high: round(bounds?.high) }
-      : { value: a.now, low: round(bounds?.low), high: round(bounds?.high) };
-  };
-  assert.equal(all.diff, expected.diff, what);
+function verdict(view, totals, i) {
+  if (!view.diff)
+    return {};
+  return view.hasError ? { p_value: digits(totals.pValue[i]), significant: totals.significant[i] === 1 } : { p_value: null, significant: null };
+}
+
+const expectedRow = (row) => ({ ...told(row), ...row.p_value === undefined ? {} : { p_value: row.p_value && digits(row.p_value) } });
+
+// Top: every row, in order. Of equal sizes and names the order is that of the entries' numbers, which the block does not keep.
+function compareTop(view, args, sort) {
+  const expected = JSON.parse(heapgauge('top', '--json', '-n', '0', '--sort', sort, ...args)), what = `top --sort ${sort} ${args.join(' ')}`;
+  const totals = model.entryTotals(view, sort), rows = Array.from(model.rankEntries(view, totals, sort), (i) => ({
+    ...entryJson(view, i), flat: amountAtJson(view, totals.flat, i), cum: amountAtJson(view, totals.cum, i), ...verdict(view, totals, i),
+  }));
+  assert.equal(view.diff, expected.diff, what);
   if (view.diff)
     assert.equal(view.oneProcess, expected.same_process, what);
-  assert.deepEqual(total(view.total), expected.total, `total of ${what}`);
-  assert.deepEqual(total(view.totalAll), expected.total_before_filters, `total before filters of ${what}`);
-  const rows = rowsOf(view, sort);
-  assert.deepEqual(rows.map(plainRow).map(tie).sort(), expected.rows.map(tie).sort(), `entries of ${what}`);
-  // Equal sizes and names come in the order of the entries' numbers, which the block does not keep.
+  assert.deepEqual(amountJson(view, view.total), expected.total, `total of ${what}`);
+  assert.deepEqual(amountJson(view, view.totalAll), expected.total_before_filters, `total before filters of ${what}`);
   const byTie = new Map(rows.map((row) => [tie(row), row]));
+  assert.equal(rows.length, expected.rows.length, `number of rows of ${what}`);
   for (const row of expected.rows)
-    assert.deepEqual(byTie.get(tie(row)), plainRow(row), `row of ${what}`);
-  assert.deepEqual(rows.map((row) => row.name), expected.rows.map((row) => row.name), `order of ${what}`);
+    assert.deepEqual(byTie.get(tie(row)), expectedRow(row), `row of ${what}`);
+  assert.deepEqual(rows.map(({ name }) => name), expected.rows.map(({ name }) => name), `order of ${what}`);
   return rows.length;
 }
 
-function randomOptions(r, data) {
-  const o = { ...PLAIN, column: r.below(data.types.length), by: r.of(BY), at: r.below(data.snapshots.length) };
-  if (r.chance(60))
-    o.base = r.below(data.snapshots.length);
-  if (o.base === o.at)
-    o.base = null;
-  for (const key of ['focus', 'ignore', 'hide', 'show', 'showFrom'])
-    if (r.chance(22))
-      o[key] = r.of(EXPRESSIONS);
-  return o;
+function childNames(view, tree, parent) {
+  const names = [];
+  for (let child = tree.firstChild[parent]; child; child = tree.nextSibling[child])
+    names.push(view.entries.name[tree.entry[child]]);
+  return names;
+}
+
+// Tree: every node by the way to it.
+function compareTree(view, args, inverted) {
+  const more = ['--json', '--min', '0', '--depth', '0', ...inverted ? ['--invert'] : []];
+  const expected = JSON.parse(heapgauge('tree', ...more, ...args)), tree = model.makeTree(view, { inverted }), what = `tree ${args.join(' ')}`;
+  const paths = [], nodes = new Map(), path = (parent, row) => `${parent < 0 ? '' : paths[parent]}/${tie(row)}`;
+  for (let i = 0; i < tree.n; i++) {
+    paths.push(i ? path(tree.parent[i], entryJson(view, tree.entry[i])) : '');
+    nodes.set(paths[i], i);
+  }
+  const expectedPaths = [], children = new Map();
+  for (const node of expected.nodes) {
+    if (node.hidden)
+      continue;
+    expectedPaths[node.id] = node.parent === null ? '' : `${expectedPaths[node.parent]}/${tie(node)}`;
+    const i = nodes.get(expectedPaths[node.id]);
+    assert.notEqual(i, undefined, `${expectedPaths[node.id]} of ${what}`);
+    assert.deepEqual(amountAtJson(view, tree.total, i), node.total, `total of ${expectedPaths[node.id]} of ${what}`);
+    if (!inverted)
+      assert.deepEqual(amountAtJson(view, tree.self, i), node.self, `self of ${expectedPaths[node.id]} of ${what}`);
+    const parent = node.parent === null ? -1 : nodes.get(expectedPaths[node.parent]);
+    children.set(parent, [...children.get(parent) ?? [], node.name]);
+  }
+  for (const [parent, names] of children)
+    if (parent >= 0 && !view.diff)
+      assert.deepEqual(childNames(view, tree, parent).slice(0, names.length), names, `children of ${paths[parent]} of ${what}`);
+  return expected.nodes.length;
+}
+
+// Traces, in order: of equal sizes in that of the stacks' numbers, which the block does not keep.
+function compareTraces(view, args) {
+  const expected = JSON.parse(heapgauge('traces', '--json', '-n', '0', ...args)), what = `traces ${args.join(' ')}`, found = model.traces(view, 0);
+  const mine = found.traces.map((t) => {
+    const row = { amount: amountJson(view, t.amount) };
+    if (t.significant !== null)
+      row.significant = t.significant;
+    if (t.companion)
+      row[view.unit === 'bytes' ? 'objects' : 'bytes'] = view.diff ? { base: t.companion.base, new: t.companion.now } : { value: t.companion.now };
+    if (t.thread)
+      row.thread = t.thread;
+    if (t.blockSize)
+      row.block_size = t.blockSize;
+    row.frames = t.entries.map((i) => entryJson(view, i));
+    return row;
+  });
+  const theirs = expected.stacks.map(({ labels, ...row }) => ({ ...row, frames: row.frames.map(told) }));
+  // Threads of two processes are one when their names are. The command line calls them as the first, and counts blocks of that only.
+  if (view.diff && !view.oneProcess)
+    for (const row of [...mine, ...theirs])
+      for (const key of ['thread', 'objects', 'bytes'])
+        delete row[key];
+  const sorted = (rows) => rows.map((row) => JSON.stringify(Object.entries(row).sort())).sort();
+  assert.equal(found.all, expected.stacks_total, what);
+  assert.deepEqual(sorted(mine), sorted(theirs), what);
+  assert.deepEqual(mine.map(({ amount }) => Math.abs(amount.change ?? amount.value)),
+    theirs.map(({ amount }) => Math.abs(amount.change ?? amount.value)), `order of ${what}`);
+  return mine.length;
+}
+
+// Growth: what `diff` says of the first and the last.
+function compareGrowth(data, names, o, sort) {
+  const args = [...argsOf(data, names, { ...o, base: null, at: 0 }), names.at(-1)];
+  const expected = JSON.parse(heapgauge('diff', '--json', '-n', '0', '--sort', sort, ...args)), what = `diff ${args.join(' ')}`;
+  const grown = model.growth(data, o, 'entries', sort), mine = Array.from(grown.order, (i) => ({
+    ...entryJson(grown.view, i), status: grown.status[i], ...verdict(grown.view, grown, i),
+    [sort]: amountAtJson(grown.view, grown.amounts, i),
+  }));
+  const byTie = new Map(mine.map((row) => [tie(row), row])), other = sort === 'flat' ? 'cum' : 'flat';
+  assert.equal(mine.length, expected.rows_total, what);
+  assert.equal(grown.unchanged, expected.rows_unchanged, what);
+  for (const row of expected.rows) {
+    const { [other]: left, ...rest } = expectedRow(row);
+    assert.deepEqual(byTie.get(tie(row)), rest, what);
+  }
+  // Each snapshot's value is what a view of it alone shows.
+  for (let at = 0; at < data.snapshots.length && o.by !== 'thread'; at++) {
+    const totals = model.entryTotals(model.makeView(data, { ...o, base: null, at }), sort)[sort];
+    assert.deepEqual(Array.from(grown.values[at]), Array.from(totals.now), `snapshot ${at} of ${what}`);
+  }
+  return mine.length;
 }
 
 for (let seed = 1; seed <= Number(WORLDS); seed++)
-  test(`world ${seed}: rows as top --json prints them`, async () => {
-    const world = makeWorld(seed), r = new Random(1000 + seed);
-    const names = world.snapshots.map((snapshot, i) => {
-      const name = join(folder, `${seed}-${i}.pb`);
-      writeFileSync(name, writePprof(world, snapshot));
-      return name;
-    });
-    const data = await pageData(`${seed}.html`, names);
+  test(`world ${seed}: every number is the command line's`, async () => {
+    const { names, data } = await makePage(seed), r = new Random(1000 + seed);
     let compared = 0;
-    for (let i = 0; i < 25; i++)
-      compared += compare(world, names, data, randomOptions(r, data), r.of(['flat', 'cum']));
+    for (let i = 0; i < 16; i++) {
+      const o = anyView(r, data), view = model.makeView(data, o), args = argsOf(data, names, o);
+      compared += compareTop(view, args, r.of(['flat', 'cum']));
+      if (i % 4 === 0)
+        compared += compareTree(view, args, r.chance(50)) + compareTraces(view, args) + compareGrowth(data, names, o, r.of(['flat', 'cum']));
+    }
     assert.ok(compared > 20, 'too few rows were compared to mean anything');
   });

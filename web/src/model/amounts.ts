@@ -17,7 +17,7 @@ export const isTwoSided = (a: Amounts) => a.gained !== a.now;
 
 // The first n of them.
 export function firstAmounts(a: Amounts, n: number): Amounts {
-  const cut = (array: Float64Array) => array.length > n ? array.slice(0, n) : array, now = cut(a.now);
+  const cut = (array: Float64Array) => array.length > n ? array.subarray(0, n) : array, now = cut(a.now);
   return {
     n, now, variance: cut(a.variance), weight: cut(a.weight), gained: isTwoSided(a) ? cut(a.gained) : now,
     base: cut(a.base), lost: cut(a.lost), lostVariance: cut(a.lostVariance), lostWeight: cut(a.lostWeight),
@@ -49,14 +49,19 @@ export function amountAt(a: Amounts, i: number): Amount {
 }
 
 export function addToAmount(to: Amount, from: Amounts, j: number): void {
-  const more = amountAt(from, j);
-  to.now += more.now;
-  to.base += more.base;
-  for (const side of ['gained', 'lost'] as const) {
-    to[side].value += more[side].value;
-    to[side].variance += more[side].variance;
-    to[side].weight = Math.max(to[side].weight, more[side].weight);
-  }
+  const { gained, lost } = to;
+  to.now += from.now[j];
+  gained.value += from.gained[j];
+  gained.variance += from.variance[j];
+  if (from.weight[j] > gained.weight)
+    gained.weight = from.weight[j];
+  if (!isTwoSided(from))
+    return;
+  to.base += from.base[j];
+  lost.value += from.lost[j];
+  lost.variance += from.lostVariance[j];
+  if (from.lostWeight[j] > lost.weight)
+    lost.weight = from.lostWeight[j];
 }
 
 export const noAmount = (): Amount => ({

@@ -325,7 +325,7 @@ function readRows(block: Block, counts: Counts, types: SampleType[], nSources: n
   return {
     n, node, labels, source: checkBelow(readNumbers(block, 'row_source', n), nSources, 'row_source'),
     rest: readNumbers(block, 'row_rest', n),
-    newStack: Uint8Array.from(checkBelow(readNumbers(block, 'row_stack', n), 2, 'row_stack')),
+    newStack: new Uint8Array(checkBelow(readNumbers(block, 'row_stack', n), 2, 'row_stack')),
     values: readValues(block, types, labels, size),
   };
 }
@@ -338,7 +338,7 @@ function readFrames(block: Block, counts: Counts): PageData['frames'] {
   return {
     n, mapping, name: checkBelow(readNumbers(block, 'frame_name', n), counts.strings, 'frame_name'),
     file: checkBelow(readNumbers(block, 'frame_file', n), counts.strings, 'frame_file'),
-    line: readNumbers(block, 'frame_line', n), flags: Uint8Array.from(checkBelow(readNumbers(block, 'frame_flags', n), 256, 'frame_flags')),
+    line: readNumbers(block, 'frame_line', n), flags: new Uint8Array(checkBelow(readNumbers(block, 'frame_flags', n), 256, 'frame_flags')),
   };
 }
 

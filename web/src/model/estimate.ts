@@ -210,5 +210,8 @@ export function significant(pValues: Float64Array, q = 0.05): Uint8Array {
   for (let i = 0; i < n; i++)
     if (sorted[i] <= q * (i + 1) / n)
       cut = sorted[i];
-  return Uint8Array.from(pValues, (p) => p <= cut ? 1 : 0);
+  const flags = new Uint8Array(n);
+  for (let i = 0; i < n; i++)
+    flags[i] = pValues[i] <= cut ? 1 : 0;
+  return flags;
 }

@@ -4,7 +4,7 @@ import type { Amounts, PageData, View, ViewOptions } from '../types';
 import { NONE } from '../types';
 import { changeAt, holdsAt } from './amounts';
 import { entryTotals, forOutermost, judge, nameRanks, nearestShown } from './totals';
-import { listTraces } from './traces';
+import { listTraces, traceGroups } from './traces';
 import { makeView, passingRows, rowStacks } from './view';
 
 export type Status = 'unchanged' | 'new' | 'gone' | 'grown' | 'shrunk';
@@ -78,13 +78,14 @@ function entryValues(view: View, sort: 'flat' | 'cum'): Float64Array[] {
 }
 
 function growthOfStacks(view: View): Growth {
-  const list = listTraces(view), { data } = view, { labels, rows } = data, stacks = rowStacks(data), values = emptyValues(data, list.n);
+  const list = listTraces(view), { data } = view, { rows } = data, stacks = rowStacks(data), values = emptyValues(data, list.n);
+  const { group } = traceGroups(view);
   // Traces are in the order of their stacks, and a stack has few.
   const first = new Int32Array((stacks.at(-1) ?? 0) + 1).fill(-1);
   for (let i = list.n; i-- > 0;)
     first[list.stack[i]] = i;
   forValues(view, (snapshot, row, value) => {
-    const stack = stacks[row], thread = labels.thread[rows.labels[row]];
+    const stack = stacks[row], thread = group[rows.labels[row]];
     for (let i = first[stack]; i >= 0 && i < list.n && list.stack[i] === stack; i++)
       if (list.group[i] === thread && (view.rows.rest[list.row[i]] > 0) === (rows.rest[row] > 0)) {
         values[snapshot][i] += value;

@@ -19,3 +19,10 @@ export {
 } from './words';
 export { trimTemplates, visible } from './names';
 export { entryId, findEntry, findNode, nodeId } from './ids';
+export { type Report, commandLine, shellWord } from './export/command';
+export { folded } from './export/folded';
+export { speedscope } from './export/speedscope';
+export { callgrind } from './export/callgrind';
+export { csv } from './export/csv';
+export { markdown } from './export/markdown';
+export { pprof } from './export/pprof';

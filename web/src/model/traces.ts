@@ -2,6 +2,7 @@
 // the thread don't count, since the two sides may know different block sizes.
 import type { Amount, Amounts, View } from '../types';
 import { addAmount, amountAt, changeAt, firstAmounts, isTwoSided, newAmounts } from './amounts';
+import { threadKeys } from './entries';
 import { judge } from './totals';
 import { rowStacks } from './view';
 
@@ -18,15 +19,23 @@ export interface Trace {
   rest: number;                        // of an (other): how many rows it stands for
 }
 
-const groupOf = (view: View, labels: number) => view.diff ? view.data.labels.thread[labels] : labels;
+// Per label set what tells traces of one stack apart: the set, in a diff the thread as the diff knows it.
+export function traceGroups(view: View): { group: Uint32Array; thread: string[] } {
+  const thread = threadKeys(view.data, view.diff && !view.oneProcess, view.options.by), numbers = new Map<string, number>();
+  const group = Uint32Array.from(thread, (key, i) => {
+    numbers.set(key, numbers.get(key) ?? numbers.size);
+    return view.diff ? numbers.get(key)! : i;
+  });
+  return { group, thread };
+}
 
 // Rows of a view come in the order of their stacks, so a trace's are never far from each other.
 export function listTraces(view: View): TraceList {
   const { rows } = view, row = new Uint32Array(rows.n), stack = new Uint32Array(rows.n), group = new Uint32Array(rows.n);
-  const amounts = newAmounts(rows.n, isTwoSided(rows.amounts)), places = new Map<number, number>();
+  const amounts = newAmounts(rows.n, isTwoSided(rows.amounts)), places = new Map<number, number>(), groups = traceGroups(view).group;
   let n = 0;
   for (let i = 0; i < rows.n; i++) {
-    const key = 2 * groupOf(view, rows.labels[i]) + (rows.rest[i] ? 1 : 0);
+    const key = 2 * groups[rows.labels[i]] + (rows.rest[i] ? 1 : 0);
     if (i > 0 && rows.stack[i] !== rows.stack[i - 1])
       places.clear();
     let at = places.get(key);
@@ -35,7 +44,7 @@ export function listTraces(view: View): TraceList {
       places.set(key, at);
       row[at] = i;
       stack[at] = rows.stack[i];
-      group[at] = groupOf(view, rows.labels[i]);
+      group[at] = groups[rows.labels[i]];
     }
     addAmount(amounts, at, rows.amounts, i);
   }
@@ -49,7 +58,7 @@ export function companionColumn(view: View): number {
 }
 
 function addCompanions(view: View, shown: number[], list: TraceList, traces: Trace[]): void {
-  const { data, options } = view, { rows } = data, column = companionColumn(view), stacks = rowStacks(data);
+  const { data, options } = view, { rows } = data, column = companionColumn(view), stacks = rowStacks(data), { group } = traceGroups(view);
   if (column < 0)
     return;
   const places = new Map<string, Trace>();
@@ -62,7 +71,7 @@ function addCompanions(view: View, shown: number[], list: TraceList, traces: Tra
     const { snapshot } = data.sources[rows.source[i]];
     if ((snapshot !== options.at && snapshot !== options.base) || !wanted.has(stacks[i]))
       continue;
-    const companion = places.get(`${stacks[i]} ${groupOf(view, rows.labels[i])} ${rows.rest[i] > 0}`)?.companion;
+    const companion = places.get(`${stacks[i]} ${group[rows.labels[i]]} ${rows.rest[i] > 0}`)?.companion;
     if (companion)
       companion[snapshot === options.at ? 'now' : 'base'] += rows.values[column][i];
   }
@@ -81,7 +90,7 @@ export function entriesOf(view: View, row: number): number[] {
 
 // The n biggest stacks (0: all), and how many there are.
 export function traces(view: View, n: number): { all: number; traces: Trace[] } {
-  const list = listTraces(view), { rows, data } = view, { strings, labels } = data;
+  const list = listTraces(view), { rows, data } = view, { strings, labels } = data, threads = traceGroups(view).thread;
   const beyond = view.diff ? judge(view, list.amounts).significant : null;
   const size = Float64Array.from({ length: list.n }, (_, i) => Math.abs(changeAt(list.amounts, i)));
   const order = Array.from(size.keys()).filter((i) => !view.diff || size[i] !== 0)
@@ -91,7 +100,7 @@ export function traces(view: View, n: number): { all: number; traces: Trace[] } 
     const row = list.row[t], set = rows.labels[row];
     return {
       node: rows.node[row], entries: entriesOf(view, row), amount: amountAt(list.amounts, t),
-      significant: beyond && view.hasError ? beyond[t] === 1 : null, companion: null, thread: strings[labels.thread[set]],
+      significant: beyond && view.hasError ? beyond[t] === 1 : null, companion: null, thread: threads[set],
       labels: view.diff ? '' : strings[labels.text[set]], blockSize: view.diff ? 0 : labels.size[set], rest: rows.rest[row],
     };
   });

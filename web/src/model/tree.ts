@@ -21,8 +21,8 @@ function newBuilder(expected: number, twoSided: boolean, root: number): Builder 
   return b;
 }
 
-function larger<T extends Uint32Array | Float64Array>(from: T, n: number): T {
-  const to = new (from.constructor as new (n: number) => T)(from.length ? n : 0);
+function larger(from: Uint32Array, n: number): Uint32Array {
+  const to = new Uint32Array(n);
   to.set(from);
   return to;
 }
@@ -111,23 +111,23 @@ function linkChildren(b: Builder, total: Amounts, rank: Uint32Array): Links {
 }
 
 function finish(b: Builder, view: View): Tree {
-  const { n } = b, self = firstAmounts(b.self, n), total = firstAmounts(b.self, n), width = b.width.slice(0, n);
-  const totals = total.now === self.now ? copyAmounts(self) : total;
+  const { n } = b, self = firstAmounts(b.self, n), totals = copyAmounts(self), width = b.width.subarray(0, n);
   for (let i = n - 1; i > 0; i--) {
     addAmount(totals, b.parent[i], totals, i);
     width[b.parent[i]] += width[i];
   }
   return {
-    n, entry: b.entry.slice(0, n), parent: b.parent.slice(0, n), depth: b.depth.slice(0, n), self, total: totals,
-    width, rest: b.rest.slice(0, n), ...linkChildren(b, totals, nameRanks(view.entries)),
+    n, entry: b.entry.subarray(0, n), parent: b.parent.subarray(0, n), depth: b.depth.subarray(0, n), self, total: totals,
+    width, rest: b.rest.subarray(0, n), ...linkChildren(b, totals, nameRanks(view.entries)),
   };
 }
 
 function copyAmounts(a: Amounts): Amounts {
-  const copy = newAmounts(a.n, isTwoSided(a));
-  for (let i = 0; i < a.n; i++)
-    addAmount(copy, i, a, i);
-  return copy;
+  const now = a.now.slice();
+  return {
+    n: a.n, now, variance: a.variance.slice(), weight: a.weight.slice(), gained: isTwoSided(a) ? a.gained.slice() : now,
+    base: a.base.slice(), lost: a.lost.slice(), lostVariance: a.lostVariance.slice(), lostWeight: a.lostWeight.slice(),
+  };
 }
 
 // --- from the root, and below one entry ---
@@ -169,9 +169,11 @@ function placeNodes(b: Builder, view: View, used: Uint8Array, starts: Uint8Array
   return place;
 }
 
+const countRest = (rest: Uint32Array) => rest.reduce((n, rows) => n + (rows ? 1 : 0), 0);
+
 function makeDownward(view: View, root: number, starts: Uint8Array | null): Tree {
   const { rows } = view, { used, count } = nodesWithRows(view);
-  const b = newBuilder(count + rows.n + 1, isTwoSided(rows.amounts), root), place = placeNodes(b, view, used, starts);
+  const b = newBuilder(count + countRest(rows.rest) + 1, isTwoSided(rows.amounts), root), place = placeNodes(b, view, used, starts);
   for (let i = 0; i < rows.n; i++) {
     const at = place[rows.node[i]];
     if (at === NONE)
