@@ -1,6 +1,8 @@
 // Where the numbers come from: sources, sampling rates, sizes, notes, and the command line that shows the same.
 import { visible } from '../model';
 import { theData } from '../state';
+import { viewCommand } from './command';
+import { copy } from './copy';
 import { cutMiddle } from './name';
 import { amountText, timeText } from './numbers';
 
@@ -29,5 +31,8 @@ export function AboutView() {
     <p>{counts.map(([what, n]) => `${n.toLocaleString('en')} ${what}`).join(' · ')}
       {data.rest && ` · ${data.rest.rows.toLocaleString('en')} small rows are in (other)`}</p>
     {data.notes.length > 0 && <><h2>Notes</h2><ul>{data.notes.map(note => <li key={note}>{visible(cutMiddle(note, 2000))}</li>)}</ul></>}
+    <h2>The same on the command line</h2>
+    <p><code class="command">{visible(cutMiddle(viewCommand(), 4000))}</code>{' '}
+      <button type="button" data-test="about-command" onClick={() => { void copy(viewCommand(), 'the command line'); }}>Copy</button></p>
   </div></div>;
 }

@@ -6,6 +6,7 @@ import * as s from '../settings';
 import { copySelected, linesOf, pickEntry, sandwichOf, selectedEntry, selectedStack } from '../selection';
 import { totalsCum, totalsFlat, view } from '../state';
 import { NONE, type Amounts, type Tree, type View } from '../types';
+import { viewCommand } from './command';
 import { copy } from './copy';
 import { fullName, Name } from './name';
 import { amountText, changeText, entryPlace, errorAt, percentText, relativeText } from './numbers';
@@ -78,6 +79,7 @@ function Actions({ name }: { name: string }) {
     {act('lines', 'Source', 'Its lines', () => { s.tab.value = 'lines'; })}
     {act('copy-name', 'Copy name', 'The whole name', () => { void copy(name, 'the name'); })}
     {act('copy-stack', 'Copy stack', 'The frames down to it (c)', copySelected)}
+    {act('copy-command', 'Copy command', 'The command line that shows this view', () => { void copy(viewCommand(), 'the command line'); })}
     {act('copy-link', 'Copy link', 'The address of this view', () => { void copy(s.linkTo(), 'the link'); })}
   </div>;
 }

@@ -36,8 +36,11 @@ export function Field({ label, test, value, help, error, short }: FieldProps) {
       onKeyDown={event => {
         if (event.key === 'Enter')
           apply(typed);
-        if (event.key === 'Escape')
+        if (event.key === 'Escape') {
+          // Leaves the field; on its own a browser would empty it.
+          event.preventDefault();
           event.currentTarget.blur();
+        }
       }} />
     {error !== null && <span class="wrong" id={`${id}-error`} role="alert">{visible(cutMiddle(error, 200))}</span>}
   </div>;

@@ -57,11 +57,15 @@ export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard
   return <div class="picture" ref={host} data-test={test} aria-label={label} />;
 }
 
-export function FlameView() {
-  const input: FlameInput = {
+export function flameInput(): FlameInput {
+  return {
     view: view.value, tree: tree.value, changes: changes.value, width: s.width.value, icicle: s.icicle.value,
     trimTemplates: s.trim.value, matches: matches.value, selected: selectedEntry.value,
   };
+}
+
+export function FlameView() {
+  const input = flameInput();
   return <div class="page flamepage">
     <div class="switches">
       <div class="segments" role="group" aria-label="Direction">
@@ -77,7 +81,7 @@ export function FlameView() {
       <WidthSwitch />
       <button type="button" data-test="zoom-out" disabled={zoomNode.value === 0} title="To the caller (Backspace)" onClick={zoomOut}>Zoom out</button>
       <button type="button" data-test="zoom-whole" disabled={zoomNode.value === 0} title="Everything (0)" onClick={() => zoomTo(0)}>Whole picture</button>
-      <span class="dim">{s.inverted.value ? 'What allocates is at the root, its callers follow' : 'Callers contain what they call'}</span>
+      <span class="dim hint">{s.inverted.value ? 'What allocates is at the root, its callers follow' : 'Callers contain what they call'}</span>
     </div>
     <FlameHost input={input} test="flame" label="Flame graph" zoom={zoomNode.value} onSelect={pickNode} onZoom={zoomTo} keyboard />
   </div>;

@@ -25,6 +25,7 @@ export interface GridProps {
 const ROW = 24;
 const HEAD = 26;
 const SPARE = 6;
+const NAME = 260;                      // pixels that are left for names at least
 // Browsers draw nothing taller; the rows beyond are reached with filters or another order.
 const MOST = 1_200_000;
 
@@ -121,6 +122,7 @@ export function Grid(props: GridProps) {
   return <div class="scroll" ref={box} onScroll={event => setTop(event.currentTarget.scrollTop)}>
     <table class="grid" role="grid" aria-label={label} aria-rowcount={props.count + 1} tabIndex={0} data-test={test}
       aria-activedescendant={selected >= first && selected < last ? `${test}-${selected}` : undefined}
+      style={{ minWidth: `${columns.reduce((sum, column) => sum + (column.width ?? NAME), 0)}px` }}
       onKeyDown={onKeyDown} onClick={onClick} onDblClick={onDblClick}>
       <colgroup>{columns.map(column => <col key={column.key} style={column.width ? { width: `${column.width}px` } : {}} />)}</colgroup>
       <Head {...props} />

@@ -138,11 +138,10 @@ export function Header() {
       <MetricSwitch />
       <Total />
       <NumbersSwitch />
-      <span class="grow" />
-      <ExportMenu />
+      <div class="tools"><ExportMenu />
       <button type="button" data-test="theme" title={`Theme: ${s.theme.value} (t)`} aria-label={`Theme: ${s.theme.value}`} onClick={nextTheme}>
         {s.theme.value === 'auto' ? '◐' : s.theme.value === 'dark' ? '●' : '○'}</button>
-      <button type="button" data-test="help" title="Keyboard (?)" aria-label="Help" onClick={() => { helpOpen.value = true; }}>?</button>
+      <button type="button" data-test="help" title="Keyboard (?)" aria-label="Help" onClick={() => { helpOpen.value = true; }}>?</button></div>
     </div>
     <RestNote />
     <Notes />

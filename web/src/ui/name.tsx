@@ -21,6 +21,8 @@ const UNNAMED = /!(fn_|0x)[0-9a-f]+$/;
 
 export function shownName(name: string, most = ROW_LENGTH): string {
   // The longest names cost most in the finest wording: they are cut before it, too.
+  if (/^\s*$/.test(name.slice(0, ROW_LENGTH)) && name.length < ROW_LENGTH)
+    return '(unnamed)';
   const rough = cutMiddle(name, 20 * TITLE_LENGTH);
   return cutMiddle(visible(trim.value && !UNNAMED.test(rough) ? trimTemplates(rough) : rough), most);
 }

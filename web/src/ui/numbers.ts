@@ -43,7 +43,8 @@ export function changeCell(v: View, amounts: Amounts, i: number): string {
 
 export function snapshotName(index: number): string {
   const { snapshots } = theData();
-  return `${index + 1}: ${visible(cutMiddle(fileName(snapshots[index].name) || snapshots[index].name, 40))}`;
+  const name = visible(cutMiddle(fileName(snapshots[index].name) || snapshots[index].name, 40));
+  return snapshots.length > 1 ? `${index + 1}: ${name}` : name;
 }
 
 // "src/a.c:12"; '' when unknown, or when it is the name already.

@@ -30,8 +30,8 @@ function NeighbourTable({ v, tree, label, test }: { v: View; tree: Tree; label: 
   return <Grid label={label} test={test} count={list.length} selected={-1}
     columns={[
       { key: 'value', title: v.diff ? 'Δ' : 'Amount', number: true, width: 92 },
-      ...(v.diff ? [] : [{ key: 'part', title: '%', number: true, width: 58 }]),
-      ...(v.hasError ? [{ key: 'error', title: '±', number: true, width: 104 }] : []),
+      ...(v.diff ? [] : [{ key: 'part', title: '%', number: true, width: 68 }]),
+      ...(v.hasError ? [{ key: 'error', title: '±', number: true, width: 128 }] : []),
       { key: 'name', title: label }]}
     cell={(row, key) => {
       const { entry, node } = list[row];

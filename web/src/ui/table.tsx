@@ -16,7 +16,7 @@ export const GRANULARITY: Record<Granularity, string> = {
 function columnsOf(v: View): Column[] {
   const number = (key: string, title: string, width: number, help: string, sortable = false): Column =>
     ({ key, title, width, help, number: true, sortable });
-  const error = v.hasError ? [number('error', '±', 136, '95 % interval')] : [];
+  const error = v.hasError ? [number('error', '±', 128, '95 % interval')] : [];
   const name: Column = { key: 'name', title: GRANULARITY[v.options.by], sortable: true };
   if (v.diff)
     return [
@@ -26,9 +26,9 @@ function columnsOf(v: View): Column[] {
       number('cum', 'Cum', 84, 'What it holds with its callees, in the shown snapshot', true),
       { key: 'status', title: 'Change', width: 76, help: 'noise: sampling alone explains it' }, name];
   return [
-    number('flat', 'Flat', 84, 'What it holds itself', true), number('flat-percent', '%', 58, 'Flat in percent of the total'), ...error,
-    number('cum', 'Cum', 84, 'What it holds with its callees', true), number('cum-percent', '%', 58, 'Cum in percent of the total'),
-    ...(v.hasError ? [number('cum-error', '±', 100, '95 % interval of cum')] : []), name];
+    number('flat', 'Flat', 84, 'What it holds itself', true), number('flat-percent', '%', 68, 'Flat in percent of the total'), ...error,
+    number('cum', 'Cum', 84, 'What it holds with its callees', true), number('cum-percent', '%', 68, 'Cum in percent of the total'),
+    ...(v.hasError ? [number('cum-error', '±', 128, '95 % interval of cum')] : []), name];
 }
 
 // The larger of what both sides hold: entries of zero everywhere are left out.
