@@ -29,6 +29,7 @@ export interface FlameEvents {
 const ZOOM_MS = 170;
 const STEP_ZOOM = 0.7;
 const FONT = 11.5;                   // CSS pixels
+const HOVER = 2, FOCUS = 3;           // CSS pixels of a frame, of which one is around the box
 const REACH = 2;                     // CSS pixels beside a box that still mean it
 const MOVING_LABELS = 300;           // words in a frame of a movement
 const SETTLED_MS = 120;
@@ -82,6 +83,7 @@ export class FlameGraph {
     });
   }
 
+  // Over the same tree and widths what is seen stays; else the node that was zoomed to, if the same way leads to one.
   show(input: FlameInput) {
     const before = this.scene, old = this.input;
     const sameLayout = before && old && old.tree === input.tree && old.width === input.width;
@@ -95,7 +97,8 @@ export class FlameGraph {
       this.moveTo(layout, before, old);
     this.scene = this.makeScene(layout, paint);
     this.point(NONE);
-    this.go(this.camera, false);
+    this.camera = this.clamp(this.camera);
+    this.request(true);
   }
 
   zoomTo(node: number, animate: boolean) {
@@ -255,8 +258,8 @@ export class FlameGraph {
     this.marks = [];
     if (!s)
       return;
-    this.mark(s, this.hovered, 1.5);
-    this.mark(s, this.focused, 2.5);
+    this.mark(s, this.hovered, HOVER);
+    this.mark(s, this.focused, FOCUS);
   }
 
   private mark(s: Scene, node: number, line: number) {
@@ -264,10 +267,10 @@ export class FlameGraph {
     if (slot === NONE)
       return;
     const { screen } = s, scale = pixelsPerUnit(s), frame = Math.max(1, Math.round(line * screen.ratio));
-    const from = Math.round(Math.max((s.layout.x[slot] - s.camera.left) * scale, -frame));
+    const from = Math.round(Math.max((s.layout.x[slot] - s.camera.left) * scale, -frame)) - screen.gap;
     const to = Math.round(Math.min((s.layout.x[slot] + s.layout.w[slot] - s.camera.left) * scale, screen.width + frame));
-    const y = rowTop(s, rowOf(s.layout, slot)), width = Math.max(to - from - (to - from >= 3 ? screen.gap : 0), frame);
-    const top = Math.max(y, screen.top), height = y + screen.row - screen.gap - top;
+    const y = rowTop(s, rowOf(s.layout, slot)) - screen.gap, width = Math.max(to - from, frame);
+    const top = Math.max(y, screen.top), height = y + screen.row + screen.gap - top;
     if (height <= 0 || y >= screen.height || to < 0 || from > screen.width)
       return;
     strokeInside(this.stage.over, from, top, width, height, frame, css(s.palette.outline));

@@ -50,21 +50,19 @@ export class Font {
     return sum;
   }
 
-  // As much of the text as there is room for.
-  fit(text: string, room: number): Label | null {
+  // As much of the text as there is room for; nothing rather than a single character.
+  fit(text: string, room: number): string {
     const mark = this.character(ELLIPSIS);
-    let sum = 0, kept = 0, keptWidth = 0, at = 0;
+    let sum = 0, kept = 0, at = 0;
     for (const c of text) {
       sum += this.character(c);
       at += c.length;
       if (sum > room)
-        return kept >= 2 ? { text: text.slice(0, kept) + ELLIPSIS, width: keptWidth + mark } : null;
-      if (sum + mark <= room) {
+        return kept >= 2 ? text.slice(0, kept) + ELLIPSIS : '';
+      if (sum + mark <= room)
         kept = at;
-        keptWidth = sum;
-      }
     }
-    return { text, width: sum };
+    return text;
   }
 }
 

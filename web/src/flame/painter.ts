@@ -1,11 +1,11 @@
 // Draws a scene: fills as stretched lines of pixels, over them patterns, marks and words of the boxes that are wide enough.
 import { NONE } from '../types';
-import { drawLine, BoxList, type Lines } from './raster';
+import { BoxList, drawEdge, drawLine, type Lines } from './raster';
 import { rowOf } from './layout';
 import { css, FILLS, GONE, mix, NEW, PATTERN, REST_PATTERN, type Palette } from './palette';
 import { pixelsPerUnit, rowsSeen, rowTop, scrollPixels, type Scene } from './scene';
 
-const PAD = 4, WIDE = 5, LABEL_FROM = 30;                // CSS pixels
+const PAD = 4, WIDE = 5, LABEL_FROM = 30, FRAME = 2;                // CSS pixels
 const BEFORE_AMOUNT = '   ';
 const WIDEST_COUNTED = 1023;
 const SIGNS = ['=', '~', '+', '−', '+', '−'];                   // as CHANGES
@@ -23,22 +23,43 @@ export class Painter {
     this.lines = document.createElement('canvas').getContext('2d')!;
   }
 
-  // The lines of these rows, as an image one pixel high for each.
+  // The lines of these rows, as an image one pixel high for each; with a list, below them the same again for the rows' edges.
   rows(s: Scene, rows: number[], left: number, scale: number, list: BoxList | null): CanvasImageSource {
-    const width = s.screen.width;
+    const width = s.screen.width, height = rows.length * (list ? 2 : 1);
     const canvas = this.lines.canvas;
-    if (!this.image || canvas.width !== width || canvas.height < rows.length) {
+    if (!this.image || canvas.width !== width || canvas.height < height) {
       canvas.width = width;
-      canvas.height = Math.max(rows.length, 64);
+      canvas.height = Math.max(height, 128);
       this.image = this.lines.createImageData(width, canvas.height);
     }
     const lines: Lines = {
-      pixels: new Uint32Array(this.image.data.buffer), width, colours: s.colours, left, scale,
+      pixels: new Uint32Array(this.image.data.buffer), width, colours: s.colours.fills, left, scale,
       gap: s.screen.gap, wide: Math.round((list ? WIDE : 0) * s.screen.ratio),
     };
-    rows.forEach((row, line) => drawLine(s.layout, s.paint, row, lines, line, list));
-    this.lines.putImageData(this.image, 0, 0, 0, 0, width, rows.length);
+    rows.forEach((row, line) => {
+      const at = list ? list.n : 0;
+      drawLine(s.layout, s.paint, row, lines, line, list);
+      if (list)
+        drawEdge(lines, line, rows.length + line, list, at, s.colours.corners, s.paint);
+    });
+    this.lines.putImageData(this.image, 0, 0, 0, 0, width, height);
     return canvas;
+  }
+
+  private paintFills(s: Scene, first: number, count: number) {
+    const { context } = this, { width, row, gap } = s.screen;
+    const rows = Array.from({ length: count }, (_, i) => s.input.icicle ? first + i : first + count - 1 - i);
+    this.list.n = 0;
+    const image = this.rows(s, rows, s.camera.left, pixelsPerUnit(s), this.list), top = rowTop(s, rows[0]);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(image, 0, 0, width, count, 0, top, width, count * row);
+    context.fillStyle = css(s.palette.surface);
+    for (let i = 0; i < count; i++) {
+      const y = top + i * row;
+      context.drawImage(image, 0, count + i, width, 1, 0, y, width, gap);
+      context.drawImage(image, 0, count + i, width, 1, 0, y + row - 2 * gap, width, gap);
+      context.fillRect(0, y + row - gap, width, gap);
+    }
   }
 
   // Returns whether that was all: no words were left out.
@@ -49,17 +70,9 @@ export class Painter {
     const { first, count } = rowsSeen(s);
     if (count <= 0)
       return true;
-    const rows = Array.from({ length: count }, (_, i) => s.input.icicle ? first + i : first + count - 1 - i);
-    this.list.n = 0;
-    const image = this.rows(s, rows, s.camera.left, pixelsPerUnit(s), this.list);
-    const y = rowTop(s, rows[0]);
-    context.imageSmoothingEnabled = false;
-    context.drawImage(image, 0, 0, screen.width, count, 0, y, screen.width, count * screen.row);
+    this.paintFills(s, first, count);
     this.paintPatterns(s);
     this.paintVeil(s, first, count);
-    context.fillStyle = css(palette.surface);
-    for (let i = 1; i <= count; i++)
-      context.fillRect(0, y + i * screen.row - screen.gap, screen.width, screen.gap);
     this.paintMarks(s);
     return this.paintLabels(s);
   }
@@ -132,8 +145,8 @@ export class Painter {
     for (let i = 0; i < list.n; i++) {
       const slot = list.slot[i];
       if (entry[s.layout.node[slot]] === s.input.selected)
-        strokeInside(context, list.from[i], rowTop(s, rowOf(s.layout, slot)), list.to[i] - list.from[i] - gap, row - gap,
-                     Math.max(1, Math.round(1.5 * ratio)), css(s.palette.outline));
+        strokeInside(context, list.from[i] - gap, rowTop(s, rowOf(s.layout, slot)) - gap, list.to[i] - list.from[i] + gap, row + gap,
+                     Math.round(FRAME * ratio), css(s.palette.outline));
     }
   }
 
@@ -165,12 +178,9 @@ export class Painter {
     const { ratio, row, gap, width } = s.screen;
     const pad = Math.round(PAD * ratio), x = Math.max(from, 0) + pad;
     const room = Math.min(to, width) - gap - pad - x;
-    const label = room > 2 * pad ? labelOf(s, s.layout.node[slot], room) : null;
-    if (!label)
-      return;
-    const y = rowTop(s, rowOf(s.layout, slot)) + Math.round((row - gap) / 2 + s.names.font.size * 0.36);
-    const amount = label.whole && s.amount ? BEFORE_AMOUNT + s.amount(s.layout.node[slot]) : '';
-    this.context.fillText(amount && label.width + s.names.font.width(amount) <= room ? label.text + amount : label.text, x, y);
+    const words = room > 2 * pad ? wordsOf(s, s.layout.node[slot], room) : '';
+    if (words)
+      this.context.fillText(words, x, rowTop(s, rowOf(s.layout, slot)) + Math.round((row - gap) / 2 + s.names.font.size * 0.36));
   }
 }
 
@@ -192,17 +202,16 @@ export function patternKind(s: Scene, slot: number): Pattern | null {
   return node !== 0 && s.layout.tree.entry[node] === NONE ? 'rest' : null;
 }
 
-export interface FittedLabel { text: string; width: number; whole: boolean }
-
-// The whole name where it fits, else the short one, cut.
-export function labelOf(s: Scene, node: number, room: number): FittedLabel | null {
-  const sign = s.input.changes ? `${SIGNS[s.input.changes[node]] ?? '='} ` : '';
-  const signWidth = sign ? s.names.font.width(sign) : 0;
-  const full = nameOf(s, node, s.input.trimTemplates);
-  if (signWidth + full.width <= room)
-    return { text: sign + full.text, width: signWidth + full.width, whole: true };
-  const short = s.names.font.fit(nameOf(s, node, true).text, room - signWidth);
-  return short && { text: sign + short.text, width: signWidth + short.width, whole: false };
+// The whole name where it fits, and then the amount; else the short name, cut. The context has to use the font.
+export function wordsOf(s: Scene, node: number, room: number): string {
+  const { font } = s.names, sign = s.input.changes ? `${SIGNS[s.input.changes[node]] ?? '='} ` : '', signWidth = font.width(sign);
+  const full = nameOf(s, node, s.input.trimTemplates), width = signWidth + full.width;
+  if (width > room) {
+    const short = font.fit(nameOf(s, node, true).text, room - signWidth);
+    return short && sign + short;
+  }
+  const amount = s.amount ? BEFORE_AMOUNT + s.amount(node) : '';
+  return sign + full.text + (width + font.width(amount) <= room ? amount : '');
 }
 
 export function strokeInside(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number,

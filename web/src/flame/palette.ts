@@ -58,7 +58,7 @@ function palette(c: Colours): Palette {
   const fills = [c.root, c.rest].map(rgb).concat(shades, [c.same, c.noise, ...c.grew, ...c.shrank, c.added, c.gone].map(rgb));
   const match = rgb(c.match);
   return {
-    fills: [...fills, ...fills.map(fill => mix(fill, surface, c.dimmed)), match, surface],
+    fills: [...fills, ...fills.map(fill => mix(fill, surface, c.dimmed)), mix(match, surface, 0.15), surface],
     surface, text: rgb(c.text), dimText: rgb(c.dimText), match, outline: rgb(c.outline), veil: 0.45,
   };
 }

@@ -36,6 +36,21 @@ export interface Lines {
   wide: number;                      // from so many pixels on a box is added to the list
 }
 
+// The line again, as the topmost and lowest pixels of the row show it: the corners of the boxes from the list's `at` on are cut.
+export function drawEdge(l: Lines, line: number, edge: number, list: BoxList, at: number, corners: Uint32Array, paint: Paint) {
+  const { pixels, width, gap } = l, base = edge * width;
+  pixels.copyWithin(base, line * width, (line + 1) * width);
+  for (let i = at; i < list.n; i++) {
+    const from = list.from[i], end = list.to[i] - gap, colour = corners[paint.fill[list.slot[i]]];
+    for (let p = 0; p < gap && end - from >= 6 * gap; p++) {
+      if (from + p >= 0 && from + p < width)
+        pixels[base + from + p] = colour;
+      if (end - 1 - p >= 0 && end - 1 - p < width)
+        pixels[base + end - 1 - p] = colour;
+    }
+  }
+}
+
 const FAR = 1 << 24;
 
 function pixelAt(position: number): number {

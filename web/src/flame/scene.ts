@@ -4,7 +4,7 @@ import type { Camera } from './camera';
 import type { Layout } from './layout';
 import type { Names } from './names';
 import type { Paint } from './paint';
-import type { Palette } from './palette';
+import { mix, type Palette, type Rgb } from './palette';
 
 export interface Screen {
   width: number; height: number; ratio: number;
@@ -15,7 +15,7 @@ export interface Screen {
 
 export interface Scene {
   input: FlameInput; layout: Layout; paint: Paint; palette: Palette;
-  colours: Uint32Array;              // palette.fills as pixels
+  colours: Pixels;
   names: Names;
   camera: Camera; screen: Screen;
   zoomed: number;                    // node that was zoomed to: those above it step back
@@ -24,6 +24,7 @@ export interface Scene {
 }
 
 export const ROW = 18;                 // CSS pixels
+const CORNER = 0.6;                  // how much of it is surface
 const MAP = 46;
 const MAP_FROM = 240;                // from this height on there is room for the minimap
 
@@ -64,8 +65,15 @@ export function rowsOfRoom(screen: Screen): number {
   return (screen.height - screen.top) / screen.row;
 }
 
-export function colourPixels(palette: Palette): Uint32Array {
-  const bytes = new Uint8Array(4 * palette.fills.length);
-  palette.fills.forEach((fill, i) => bytes.set([...fill, 255], 4 * i));
+// The palette's fills as pixels, and of those the ones at the corners of boxes.
+export interface Pixels { fills: Uint32Array; corners: Uint32Array }
+
+function pixelsOf(colours: Rgb[]): Uint32Array {
+  const bytes = new Uint8Array(4 * colours.length);
+  colours.forEach((colour, i) => bytes.set([...colour, 255], 4 * i));
   return new Uint32Array(bytes.buffer);
+}
+
+export function colourPixels({ fills, surface }: Palette): Pixels {
+  return { fills: pixelsOf(fills), corners: pixelsOf(fills.map(fill => mix(fill, surface, CORNER))) };
 }

@@ -4,7 +4,7 @@ import { NONE } from '../types';
 import { firstEnding, rowsBetween } from './layout';
 import { visible } from '../model/names';
 import { FILLS, GONE, mix, NEW, PATTERN, REST, REST_PATTERN, type Rgb } from './palette';
-import { labelOf, patternKind } from './painter';
+import { patternKind, wordsOf } from './painter';
 import { pixelsPerUnit, ROW, type Scene } from './scene';
 import type { TipText } from './tip';
 
@@ -57,9 +57,9 @@ function drawBox(s: Scene, box: Box, y: number, tooltip: (node: number) => TipTe
   const entry = s.layout.tree.entry[node];
   if (entry !== NONE && entry === s.input.selected)
     parts.push(`<rect ${place} fill="none" stroke="${hex(s.palette.outline)}"/>`);
-  const label = box.width >= LABEL_FROM ? labelOf(s, node, (width - 8) * ratio) : null;
+  const label = box.width >= LABEL_FROM ? wordsOf(s, node, (width - 8) * ratio) : '';
   if (label)
-    parts.push(`<text x="${number(box.x + 4)}" y="${y + 13}"${fill >= FILLS ? ' class="dim"' : ''}>${escape(label.text)}</text>`);
+    parts.push(`<text x="${number(box.x + 4)}" y="${y + 13}"${fill >= FILLS ? ' class="dim"' : ''}>${escape(label)}</text>`);
   return `${parts.join('')}</g>`;
 }
 
