@@ -183,8 +183,10 @@ export class FlameGraph {
   private resized() {
     if (!this.scene)
       return;
+    const unseen = this.scene.screen.height === 0;
     this.scene = this.makeScene(this.scene.layout, this.scene.paint);
-    this.camera = this.clamp(this.camera);
+    const { scroll } = unseen ? this.cameraOn(this.scene, this.zoomed) : this.camera;
+    this.camera = this.clamp({ ...this.camera, scroll });
     this.draw(false);
   }
 

@@ -53,8 +53,9 @@ export function drawEdge(l: Lines, line: number, edge: number, list: BoxList, at
 
 const FAR = 1 << 24;
 
+// The first pixel whose middle lies beyond.
 function pixelAt(position: number): number {
-  return Math.round(Math.min(Math.max(position, -FAR), FAR));
+  return Math.ceil(Math.min(Math.max(position, -FAR), FAR) - 0.5);
 }
 
 // Line number `line` of the pixels gets row `row`; the wide boxes go into the list.
@@ -83,11 +84,12 @@ export function drawLine(layout: Layout, paint: Paint, row: number, l: Lines, li
     // Neighbours are often alike: the next leap will be about as far, and one short of it costs least.
     leap = Math.max(next - i - 2, 1);
     const hit = found !== null && found[next] > found[i];
-    if (from >= 0 && from < width && (hit || from >= drawn)) {
-      pixels[base + from] = colours[hit ? MATCH : fill[i]];
+    const p = Math.min(from, width - 1);
+    if (p >= 0 && (hit || p >= drawn)) {
+      pixels[base + p] = colours[hit ? MATCH : fill[i]];
       // What was found stays on top of the box that this pixel belongs to.
       if (hit)
-        drawn = Math.max(drawn, from + 1);
+        drawn = Math.max(drawn, p + 1);
     }
     i = next;
   }

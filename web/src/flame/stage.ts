@@ -22,35 +22,31 @@ export class Stage {
       if (entry && this.resize(entry))
         changed();
     });
+    this.watch();
+  }
+
+  // Another ratio need not change the size in CSS pixels.
+  private watch() {
+    const { canvas } = this.under;
+    this.observer.unobserve(canvas);
     try {
-      this.observer.observe(under, { box: 'device-pixel-content-box' });
+      this.observer.observe(canvas, { box: 'device-pixel-content-box' });
     } catch {
-      this.observer.observe(under);
-      this.watchRatio();
+      this.observer.observe(canvas);
     }
+    matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', () => this.watch(), { once: true, signal: this.stop.signal });
   }
 
   private resize(entry: ResizeObserverEntry): boolean {
-    const exact = entry.devicePixelContentBoxSize?.[0], rough = entry.contentRect;
     this.ratio = devicePixelRatio || 1;
-    const width = Math.round(exact?.inlineSize ?? rough.width * this.ratio);
-    const height = Math.round(exact?.blockSize ?? rough.height * this.ratio);
-    this.width = width;
-    this.height = height;
+    const exact = entry.devicePixelContentBoxSize?.[0];
+    this.width = closest(exact?.inlineSize, entry.contentRect.width * this.ratio);
+    this.height = closest(exact?.blockSize, entry.contentRect.height * this.ratio);
     for (const { canvas } of [this.under, this.over]) {
-      canvas.width = width;
-      canvas.height = height;
+      canvas.width = this.width;
+      canvas.height = this.height;
     }
-    return width > 0 && height > 0;
-  }
-
-  // Where the observer doesn't see another ratio.
-  private watchRatio() {
-    matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener('change', () => {
-      this.observer.unobserve(this.under.canvas);
-      this.observer.observe(this.under.canvas);
-      this.watchRatio();
-    }, { once: true, signal: this.stop.signal });
+    return this.width > 0 && this.height > 0;
   }
 
   destroy() {
@@ -58,4 +54,9 @@ export class Stage {
     this.observer.disconnect();
     this.element.remove();
   }
+}
+
+// The browser's own count of pixels knows how it rounds; but where a screen is only emulated it counts those of the real one.
+function closest(exact: number | undefined, computed: number): number {
+  return exact !== undefined && Math.abs(exact - computed) < 1 ? exact : Math.round(computed);
 }
