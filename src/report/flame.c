@@ -52,7 +52,6 @@ struct flame {
 	uint32_t *frame_of_entry;   /* index in the data's list of frames + 1; 0: not in it */
 	uint32_t *frames;           /* entries */
 	size_t n_frames;
-	bool page;                  /* in an HTML page */
 	struct buf name, label, json;    /* scratch */
 	struct buf *out;
 };
@@ -646,32 +645,13 @@ static void measure(struct flame *f)
 	f->top = (uint32_t)add_legend(f, false) + 6;
 }
 
-/*
- * The SVG element as it is, in a page: HTML's parser takes it over with its CDATA and its script. What the page may do is said
- * before anything in it could run.
- */
-static void add_page(struct flame *f, const struct buf *title)
-{
-	buf_adds(f->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-	                 "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
-	                 "<meta name=\"referrer\" content=\"no-referrer\">\n"
-	                 "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
-	add_xml(f, title);
-	buf_adds(f->out, "</title>\n<style>body { margin: 0 } body > svg { display: block; width: 100% }</style>\n"
-	                 "</head>\n<body>\n");
-}
-
 static void add_head(struct flame *f)
 {
 	struct buf *out = f->out, line;
 	buf_init(&line, 1 << 20);
 	uint32_t height = f->top + f->rows * ROW + 10;
 	name_title(f, &line);
-	if (f->page)
-		add_page(f, &line);
-	else
-		buf_adds(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+	buf_adds(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
 	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%u\" height=\"%u\""
 	                " viewBox=\"0 0 %u %u\">\n<title>", f->width, height, f->width, height);
 	add_xml(f, &line);
@@ -706,8 +686,6 @@ static void write_svg(struct flame *f)
 	buf_adds(f->out, "</script>\n<script><![CDATA[\n");
 	buf_adds(f->out, script);
 	buf_adds(f->out, "]]></script>\n</svg>\n");
-	if (f->page)
-		buf_adds(f->out, "</body>\n</html>\n");
 }
 
 static int write_checked(struct flame *f, struct error *err)
@@ -741,9 +719,9 @@ static int write_within_size(struct flame *f, const struct flame_stacks *s, stru
 	return code ? code : write_checked(f, err);
 }
 
-static int write_flame(struct view *v, const struct flame_options *o, bool page, struct buf *out, struct error *err)
+int report_flame_svg(struct view *v, const struct flame_options *o, struct buf *out, struct error *err)
 {
-	struct flame f = { .v = v, .o = o, .page = page, .out = out };
+	struct flame f = { .v = v, .o = o, .out = out };
 	struct flame_stacks s;
 	int code = flame_stacks_make(v, o->inverted, &s, err);
 	if (code)
@@ -766,14 +744,4 @@ static int write_flame(struct view *v, const struct flame_options *o, bool page,
 	buf_finish(&f.json);
 	flame_stacks_finish(&s);
 	return code;
-}
-
-int report_flame_svg(struct view *v, const struct flame_options *o, struct buf *out, struct error *err)
-{
-	return write_flame(v, o, false, out, err);
-}
-
-int report_flame_html(struct view *v, const struct flame_options *o, struct buf *out, struct error *err)
-{
-	return write_flame(v, o, true, out, err);
 }

@@ -355,7 +355,7 @@ static void add_counts(const struct encoder *e, struct json *j)
 		json_open(j, "rest", '{');
 		json_integer(j, "rows", (int64_t)t->folded_rows);
 		json_integer(j, "stacks", (int64_t)t->folded_stacks);
-		json_number(j, "part", s->weight > 0 ? t->folded_weight / s->weight : 0);
+		json_number(j, "part", s->value > 0 ? t->folded_value / s->value : 0);
 		json_close(j, '}');
 	} else {
 		json_null(j, "rest");

@@ -44,7 +44,7 @@ struct page_source {
 	size_t *first_sample;
 	struct page_rank *ranks;            /* stacks that have samples, the heaviest first */
 	size_t n_ranks;
-	double weight;                      /* of all */
+	double value;                       /* sum of what samples have of the default type, without signs */
 };
 
 int page_source_make(struct profile *p, const struct page_options *o, struct page_source *ret, struct error *err);
@@ -73,7 +73,7 @@ struct page_tree {
 	bool *told;                         /* per rank: are its rows there? Else they are in an (other) */
 	uint8_t *frame_used, *name_used;    /* per frame, per string */
 	size_t folded_rows, folded_stacks;
-	double folded_weight;
+	double folded_value;                /* as in page_source */
 	double cost;                        /* about how many bytes the block will have, compressed */
 };
 

@@ -267,13 +267,15 @@ static int make_samples(struct page_source *s, struct error *err)
 
 /* --- weights --- */
 
-static double weight_of(const struct page_source *s, uint32_t stack, double *by_snapshot)
+static double weigh(struct page_source *s, uint32_t stack, double *by_snapshot)
 {
 	const struct profile *p = s->p;
 	double most = 0;
 	for (size_t i = s->first_sample[stack]; i < s->first_sample[stack + 1]; i++) {
 		const struct sample *sample = &p->samples[s->samples[i]];
-		by_snapshot[p->sources[sample->source].snapshot] += (double)p->values[s->samples[i] * p->n_types + (size_t)s->column];
+		double value = (double)p->values[s->samples[i] * p->n_types + (size_t)s->column];
+		by_snapshot[p->sources[sample->source].snapshot] += value;
+		s->value += fabs(value);
 	}
 	for (size_t i = s->first_sample[stack]; i < s->first_sample[stack + 1]; i++) {
 		double *sum = &by_snapshot[p->sources[p->samples[s->samples[i]].source].snapshot];
@@ -300,9 +302,7 @@ static int make_ranks(struct page_source *s, struct error *err)
 	for (uint32_t i = 0; ok && i < p->n_stacks; i++) {
 		if (s->first_sample[i] == s->first_sample[i + 1])
 			continue;
-		double weight = weight_of(s, i, by_snapshot);
-		s->ranks[s->n_ranks++] = (struct page_rank){ weight, i };
-		s->weight += weight;
+		s->ranks[s->n_ranks++] = (struct page_rank){ weigh(s, i, by_snapshot), i };
 	}
 	free(by_snapshot);
 	if (!ok)

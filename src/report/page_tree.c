@@ -223,6 +223,7 @@ static bool fold_sample(struct folder *f, uint32_t sample, uint32_t node)
 	}
 	struct page_row *row = &t->rows[f->first + other];
 	row->rest++;
+	t->folded_value += fabs((double)p->values[sample * p->n_types + (size_t)f->s->column]);
 	for (size_t k = 0; k < p->n_types; k++)
 		add_saturated(&t->sums[row->values + k], p->values[sample * p->n_types + k]);
 	t->folded_rows++;
@@ -262,7 +263,6 @@ static bool fold_rest(struct folder *f, double least)
 		struct path path = path_of(s, s->ranks[i].stack);
 		f->at[i] = descend(t, &path);
 		t->nodes[f->at[i]].folded += s->ranks[i].weight;
-		t->folded_weight += s->ranks[i].weight;
 		t->folded_stacks++;
 	}
 	choose_targets(f, least);

@@ -60,8 +60,6 @@ struct flame_options {
 
 /* Standalone SVG with hover, click to zoom, search; a diff is coloured blue-orange with noise grey. */
 int report_flame_svg(struct view *v, const struct flame_options *o, struct buf *out, struct error *err);
-/* The same picture in an HTML page that loads nothing and whose own policy (CSP) forbids it to. */
-int report_flame_html(struct view *v, const struct flame_options *o, struct buf *out, struct error *err);
 /* Graphviz call graph, trimmed like pprof's. */
 int report_dot(struct view *v, struct buf *out, struct error *err);
 

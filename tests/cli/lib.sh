@@ -103,6 +103,20 @@ complains() {
 	ok $? "$4" || { echo "# $bad"; head -n 10 err | cut -c1-300 | diagnose; }
 }
 
+# block FILE : what a page (or a bare data block) tells, as JSON: its header, and the default type's flat amounts by function, by snapshot
+# (flats) and of the last one (flat).
+block() {
+	PYTHONPATH=$SOURCE/tests/report python3 -B -c 'import json, sys, page_block
+data = open(sys.argv[1], "rb").read()
+b = page_block.Block(data) if data[:2] == b"\x1f\x8b" else page_block.of_page(data)
+flats = [{} for _ in b.header["snapshots"]]
+for r in b.rows:
+    flat = flats[b.header["sources"][r.source]["snapshot"]]
+    name = b.frames[b.frame[r.node]][0] if r.node else ""
+    flat[name] = flat.get(name, 0) + r.values[b.header["default_type"]]
+json.dump({"header": b.header, "flats": flats, "flat": flats[-1]}, sys.stdout)' "$1"
+}
+
 # json NAME FILE [EXPRESSION] : the file is JSON, and the Python expression over it (d) is true.
 json() {
 	python3 -c 'import json, sys

@@ -50,7 +50,7 @@ if can_have_a_terminal; then
 	like "on a terminal: colours" out $'\e\\['
 	NO_COLOR=1 script -qec "$HEAPGAUGE top $dumped" /dev/null >out </dev/null
 	unlike "on a terminal with NO_COLOR: none" out $'\e\\['
-	script -qec "$HEAPGAUGE flame $dumped" /dev/null >out </dev/null
+	script -qec "$HEAPGAUGE flame --to svg $dumped" /dev/null >out </dev/null
 	like "flame on a terminal: names its file" out 'heapgauge-flame.svg'
 	like "flame on a terminal: the file is there" heapgauge-flame.svg '<svg'
 	script -qec "{ head -c 300 $dumped; sleep 1.5; tail -c +301 $dumped; } | $HEAPGAUGE top - >/dev/null" /dev/null \
@@ -80,11 +80,23 @@ runs 0 "traces" heapgauge traces -n 1 "$dumped"
 like "traces: the biggest stack" out 'grow_here'
 runs 0 "traces --json" heapgauge traces -n 1 --json "$dumped"
 json "traces --json: one stack, leaf first" out 'd["stacks"][0]["frames"][0]["name"] == "grow_here" and len(d["stacks"]) == 1'
-runs 0 "flame into a pipe" heapgauge flame "$dumped"
+runs 0 "flame into a pipe" heapgauge flame --to svg "$dumped"
 like "flame: a picture" out '<svg.*'
 like "flame: with names" out 'grow_here'
 python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse("out")'
 ok $? "flame: well-formed XML"
+if [ "$PAGE" = no ]; then
+	heapgauge flame "$dumped" | cmp -s - out
+	ok $? "flame: a picture is what a program without the page makes"
+	fails "flame -o x.html without the page" "built without the web page" heapgauge flame -o x.html "$dumped"
+else
+	runs 0 "flame: the page, unless something else is asked for" heapgauge flame "$dumped"
+	like "flame: a page" out '^<!doctype html>'
+	block out >block.json
+	json "flame: its numbers" block.json 'd["flat"]["grow_here"] == 700 * 3072'
+	json "flame: complete" block.json 'd["header"]["rest"] is None'
+	misused "flame: a page of 1,000 bytes" "--max-size" heapgauge flame --to html --max-size 1000 "$dumped"
+fi
 
 heapgauge top --json "$dumped" >plain
 heapgauge top --json - <"$dumped" >out

@@ -20,7 +20,9 @@ ok $? "-o: the same bytes"
 heapgauge symbolize "$dumped" >out && cmp -s out <(heapgauge convert "$dumped")
 ok $? "a dump is a profile, too: what convert makes of it"
 
-for format in pprof folded svg html text json; do
+html=html
+[ "$PAGE" != no ] || html=
+for format in pprof folded svg $html text json; do
 	heapgauge symbolize --no-cache --to $format - <raw.pb.gz >plain.$format 2>err
 	ok $? "--to $format, from standard input" || diagnose err
 	[ ! -s err ]
@@ -28,10 +30,10 @@ for format in pprof folded svg html text json; do
 	heapgauge symbolize --to $format - <raw.pb.gz | cmp -s plain.$format -
 	ok $? "--to $format: the same bytes from the cache"
 done
-for format in folded svg html text json; do
+for format in folded svg text json; do
 	like "--to $format: with names" plain.$format grow_here
 done
-for format in folded svg html json; do
+for format in folded svg $html json; do
 	heapgauge convert --to $format - <raw.pb.gz | cmp -s - plain.$format
 	ok $? "--to $format: as convert has it"
 done
@@ -45,20 +47,27 @@ runs 0 "filters apply to the forms that are views" heapgauge symbolize --to fold
 unlike "filters apply to the forms that are views: only those" out grow_here
 misused "filters have no meaning for pprof" "--focus has no meaning for pprof" heapgauge symbolize --focus x raw.pb.gz
 
-# The page: nothing from elsewhere, its policy before anything that acts, the title harmless.
-heapgauge symbolize --to html --title '<script>x</script>' raw.pb.gz >page.html
-like "html: a page" <(head -n 1 page.html) '^<!DOCTYPE html>$'
-like "html: its policy" page.html "Content-Security-Policy.*default-src 'none'"
-[ "$(grep -n Content-Security-Policy page.html | cut -d: -f1 | head -n 1)" -lt "$(grep -n '<script' page.html | cut -d: -f1 | head -n 1)" ]
-ok $? "html: its policy comes first"
-unlike "html: nothing is loaded" page.html '(src|href)='
-like "html: the title is text" page.html '<title>&lt;script&gt;x&lt;/script&gt;</title>'
-[ "$(grep -c '<script>' page.html)" -eq 1 ]
-ok $? "html: one script"
-heapgauge flame --to html - <raw.pb.gz | cmp -s - plain.html
-ok $? "flame --to html: the same page"
-heapgauge flame -o flame.html - <raw.pb.gz && cmp -s flame.html plain.html
-ok $? "flame -o: a file's suffix .html means html"
+# The page: nothing from elsewhere, its policy before anything that acts, no text of ours outside of the data.
+if [ "$PAGE" = no ]; then
+	fails "html: a program without the page says so" "built without the web page.*flame --to svg" heapgauge symbolize --to html raw.pb.gz
+else
+	heapgauge symbolize --to html --title '<script>x</script>' raw.pb.gz >page.html
+	like "html: a page" <(head -n 1 page.html) '^<!doctype html>$'
+	like "html: its policy" page.html "Content-Security-Policy.*default-src 'none'"
+	[ "$(grep -n Content-Security-Policy page.html | cut -d: -f1 | head -n 1)" -lt "$(grep -n '<script' page.html | cut -d: -f1 | head -n 1)" ]
+	ok $? "html: its policy comes first"
+	unlike "html: the title is not in the markup" page.html '<script>x'
+	block page.html >block.json
+	json "html: the data have the title" block.json 'd["header"]["title"] == "<script>x</script>"'
+	heapgauge top --json raw.pb.gz >top.json
+	is "html: and what was profiled" "$(python3 -c 'import json; print(json.load(open("block.json"))["flat"]["grow_here"])')" \
+		"$(python3 -c 'import json
+print(next(r["flat"]["value"] for r in json.load(open("top.json"))["rows"] if r["name"] == "grow_here"))')"
+	heapgauge flame --to html - <raw.pb.gz | cmp -s - plain.html
+	ok $? "flame --to html: the same page"
+	heapgauge flame -o flame.html - <raw.pb.gz && cmp -s flame.html plain.html
+	ok $? "flame -o: a file's suffix .html means html"
+fi
 
 # The cache.
 rm -r cache

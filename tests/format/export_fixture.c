@@ -1,15 +1,17 @@
 /*
  * Makes profiles that tests of pictures and exports look at, and writes one of them:
  *
- *   export_fixture PROFILE FORMAT [BY] > file
+ *   export_fixture PROFILE FORMAT [BY [METRIC]] > file
  *
  * PROFILE: server, diff, same (a diff without change), exact (rate 1), folded (no binaries), hostile
  * (names that attack), deep (one stack of 65,536 frames and 2,000 recursions), wide (20,000 callees
- * of one function), empty, or a number of stacks (20-60 frames, 20,000 functions).
+ * of one function), long (a name of a million characters), empty, or a number of stacks (20-60 frames, 20,000 functions);
+ * series has the two sides of diff as snapshots. FORMAT: that of a writer, or block, the web page's data; block:N in at most N bytes.
  * The processor time the writer took goes to stderr.
  */
 #include "format/format.h"
 #include "profile/operations.h"
+#include "report/page.h"
 #include "report/report.h"
 
 #include <stdio.h>
@@ -260,13 +262,26 @@ static void make_exact(struct fixture *f)
 	add_sample(f, NULL, 0, NULL, 4, 8);
 }
 
-static struct profile *diff_of(struct fixture *base, struct fixture *now)
+static void make_long(struct fixture *f)
+{
+	static char name[1000001];
+	memset(name, 'n', sizeof(name) - 1);
+	begin(f, "long.heap", RATE);
+	add_mapping(f, "/usr/bin/long");
+	uint32_t a = add_frame(f, 0, "main", "a.c", 3), b = add_frame(f, 0, name, "a.c", 10);
+	add_sample(f, (uint32_t[]){ a, b }, 2, NULL, 1000, 1000);
+	add_sample(f, (uint32_t[]){ a, b, a }, 3, NULL, 10, 1000);
+	add_sample(f, (uint32_t[]){ a }, 1, NULL, 20, 1000);
+}
+
+static struct profile *both(struct fixture *base, struct fixture *now, bool series)
 {
 	struct profile *d = NULL;
 	struct error err = { 0 };
+	const struct profile *inputs[2] = { base->p, now->p };
 	if (profile_finish(base->p, &err) || profile_finish(now->p, &err) ||
-	    profile_diff(base->p, now->p, &d, &err)) {
-		fprintf(stderr, "diff: %s\n", err.text);
+	    (series ? profile_series(inputs, 2, &d, &err) : profile_diff(base->p, now->p, &d, &err))) {
+		fprintf(stderr, "two profiles: %s\n", err.text);
 		exit(1);
 	}
 	profile_free(base->p);
@@ -279,14 +294,14 @@ static struct profile *make(const char *kind)
 	struct fixture f = { 0 }, now = { 0 };
 	if (strcmp(kind, "server") == 0) {
 		make_server(&f, "server.1.heap", 1);
-	} else if (strcmp(kind, "diff") == 0 || strcmp(kind, "same") == 0) {
+	} else if (strcmp(kind, "diff") == 0 || strcmp(kind, "same") == 0 || strcmp(kind, "series") == 0) {
 		make_server(&f, "server.1.heap", 0);
-		make_server(&now, "server.2.heap", kind[0] == 'd');
-		return diff_of(&f, &now);
+		make_server(&now, "server.2.heap", strcmp(kind, "same") != 0);
+		return both(&f, &now, strcmp(kind, "series") == 0);
 	} else if (strncmp(kind, "diff:", 5) == 0) {
 		make_many(&f, strtoull(kind + 5, NULL, 10), "big.1.heap", false);
 		make_many(&now, strtoull(kind + 5, NULL, 10), "big.2.heap", true);
-		return diff_of(&f, &now);
+		return both(&f, &now, false);
 	} else if (strcmp(kind, "hostile") == 0) {
 		make_hostile(&f);
 	} else if (strcmp(kind, "deep") == 0) {
@@ -295,6 +310,8 @@ static struct profile *make(const char *kind)
 		make_wide(&f);
 	} else if (strcmp(kind, "folded") == 0) {
 		make_folded(&f);
+	} else if (strcmp(kind, "long") == 0) {
+		make_long(&f);
 	} else if (strcmp(kind, "exact") == 0) {
 		make_exact(&f);
 	} else if (strcmp(kind, "empty") == 0) {
@@ -319,8 +336,13 @@ static int write_format(struct view *v, const char *format, struct buf *out, str
 		o.inverted = true;
 	if (o.inverted || strcmp(format, "flame") == 0)
 		return report_flame_svg(v, &o, out, err);
-	if (strcmp(format, "page") == 0)
-		return report_flame_html(v, &o, out, err);
+	if (strncmp(format, "block", 5) == 0) {
+		static const char *const words[] = { "heapgauge", "\"x.heap\"" };
+		struct page_options page = { .title = "<title>", .view = { .column = -1 }, .base = PROFILE_NONE,
+			                     .command = words, .n_command = 2 };
+		page.limit_bytes = format[5] ? strtoull(format + 6, NULL, 10) : 0;
+		return page_block(v->profile, &page, out, NULL, err);
+	}
 	if (strcmp(format, "dot") == 0)
 		return report_dot(v, out, err);
 	if (strcmp(format, "folded") == 0)
@@ -346,7 +368,7 @@ static double seconds(void)
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
-		fprintf(stderr, "usage: export_fixture PROFILE FORMAT [function|line|file|binary|thread|address]\n");
+		fprintf(stderr, "usage: export_fixture PROFILE FORMAT [function|line|file|binary|thread|address [METRIC]]\n");
 		return 2;
 	}
 	static const char *const by[] = { "function", "line", "file", "binary", "thread", "address" };
@@ -355,6 +377,8 @@ int main(int argc, char **argv)
 		if (strcmp(argv[3], by[i]) == 0)
 			o.by = (enum granularity)i;
 	struct profile *p = make(argv[1]);
+	if (argc > 4)
+		o.column = profile_type_column(p, argv[4]);
 	struct view *v = NULL;
 	struct error err = { 0 };
 	struct buf out;

@@ -65,13 +65,12 @@ class Page:
         self.b, self.folder, self.shots = b, folder, shots
 
     def show(self, name, svg, fragment=""):
-        is_page = svg.startswith(b"<!DOCTYPE html>")
-        path = os.path.join(self.folder, name + (".html" if is_page else ".svg"))
+        path = os.path.join(self.folder, name + ".svg")
         with open(path, "wb") as f:
             f.write(svg)
         self.b.open("about:blank")
         self.b.open("file://" + path + fragment)
-        self.data = flame.data(ET.fromstring(svg[svg.index(b"<svg"):svg.index(b"</svg>") + 6] if is_page else svg))
+        self.data = flame.data(ET.fromstring(svg))
 
     def shot(self, name):
         path = os.path.join(self.folder, name + ".png")
@@ -351,36 +350,6 @@ def check_hostile(p, fixture):
     check_quiet(p, "hostile address")
 
 
-def check_page(p, fixture):
-    """The same in an HTML page, whose policy forbids it to load anything."""
-    for kind, expression in (("server", "sqlite|ssl_"), ("diff", "cache|^main$")):
-        p.show(kind, fixture.write(kind, "page"))
-        name = kind + ", page"
-        p.shot(kind + "-page")
-        check(p.b.js("document.doctype.name + ' ' + document.compatMode") == "html CSS1Compat", name + ": is HTML")
-        title = ET.fromstring(fixture.write(kind, "flame")).find("{http://www.w3.org/2000/svg}title").text
-        check(p.b.js("document.title") == title, name + ": has the picture's title", p.b.js("document.title"))
-        check(p.b.js("document.documentElement.scrollWidth <= innerWidth"), name + ": is as wide as the window")
-        check_layout(p, name)
-        check_hover_and_zoom(p, name)
-        check_search(p, name, expression)
-        check_keyboard(p, name)
-        check_quiet(p, name)
-    p.show("hostile", fixture.write("hostile", "page"))
-    for box in p.boxes():
-        p.hover(box)
-    check(p.b.js("window.attacked === undefined && document.querySelectorAll('script').length == 2"),
-          "hostile page: no name acts")
-    check_quiet(p, "hostile page")
-    refused = p.b.js("""new Promise(done => { addEventListener('securitypolicyviolation', e => done(e.effectiveDirective));
-        new Image().src = 'http://127.0.0.1:1/x.png'; setTimeout(() => done('nothing'), 3000) })""")
-    check(refused == "img-src", "page: its policy refuses to load an image", refused)
-    p.b.size(600, 700)
-    p.show("small", fixture.write("server", "page"))
-    check_layout(p, "page, 600 pixels")
-    p.b.size(1200, 800)
-
-
 def check_narrow_window(p, fixture):
     p.b.size(600, 700)
     p.show("small", fixture.write("server", "flame"))
@@ -436,7 +405,6 @@ def main():
         check_deep(p, fixture)
         check_hostile(p, fixture)
         check_narrow_window(p, fixture)
-        check_page(p, fixture)
         check_big(p, fixture)
         if p.shots:
             b.dark(True)
