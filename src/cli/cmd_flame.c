@@ -111,7 +111,7 @@ static const struct flame_settings defaults = { .show = SHOW_DEFAULTS, .format =
 const struct command cmd_flame = {
 	.name = "flame",
 	.operands = "PROFILE…",
-	.summary = "flame graph as one HTML page with all views, or as SVG",
+	.summary = "one HTML page with all views, or a flame graph as SVG",
 	.description =
 	    "Writes the web page that 'heapgauge view' shows, as one file that needs nothing else: flame graph,\n"
 	    "tables, stacks and, of several PROFILEs, oldest first, what grows. Or draws the call tree as an SVG\n"

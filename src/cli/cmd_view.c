@@ -128,9 +128,10 @@ const struct command cmd_view = {
 	.operands = "PROFILE…",
 	.summary = "all views in the browser: what grows, flame graph, tables, stacks",
 	.description =
-	    "Serves a web page on the PROFILEs, to this machine only, until Ctrl-C, and prints its address. Several are\n"
-	    "snapshots, oldest first: the page ranks what grows and compares any two. Files are read again when they\n"
-	    "change; pid:N, http and unix PROFILEs every ten seconds, each time as one more snapshot.\n",
+	    "Serves a web page on the PROFILEs, to this machine only, until Ctrl-C, and prints its address.\n"
+	    "Several are snapshots, oldest first: the page ranks what grows and compares any two. Files are\n"
+	    "read again when they change; pid:N, http and unix PROFILEs every ten seconds, each time as one\n"
+	    "more snapshot.\n",
 	.example = "  heapgauge view app.1234.*.heap\n"
 	           "  heapgauge view --refresh 60 pid:1234\n",
 	.groups = groups,
