@@ -102,12 +102,12 @@ export async function fetchAll() {
   busy.value = false;
 }
 
-// The text of a source file; null when it cannot be read.
-export async function fetchSource(file: number): Promise<string | null> {
+// The text of a source file, by the path that the block has; null when it cannot be read.
+export async function fetchSource(path: string): Promise<string | null> {
   if (address === null)
     return null;
   try {
-    const answer = await ask(`source?file=${file}`);
+    const answer = await ask(`source?path=${encodeURIComponent(path)}`);
     return answer.ok ? await answer.text() : null;
   } catch {
     return null;

@@ -38,7 +38,7 @@ function useSource(file: number): Text | null {
     let current = true;
     setText(null);
     if (served() && file !== 0)
-      void fetchSource(file).then(content => {
+      void fetchSource(data.strings[file] ?? '').then(content => {
         if (current)
           setText({ file, lines: content === null ? null : content.split('\n') });
       });
