@@ -133,9 +133,9 @@ function makeSnapshot(r, world, before, start, rate) {
   return { start, rate, samples, state: new Map(samples.map((s) => [s.kind, s])) };
 }
 
-// { oneProcess, alloc, rates, snapshots, size }: what is not said is left to chance.
+// { oneProcess, alloc, rates, snapshots, size, binaries }: what is not said is left to chance.
 export function makeWorld(seed, options = {}) {
-  const r = new Random(seed), binaries = ['/opt/app/server', '/usr/lib/libgl.so.6', '/usr/lib/x86/libgl.so.6'];
+  const r = new Random(seed), binaries = ['/opt/app/server', '/usr/lib/libgl.so.6', '/usr/lib/x86/libgl.so.6'].slice(0, options.binaries);
   const world = {
     seed, binaries, locations: makeLocations(r, 40, binaries.length), alloc: options.alloc ?? r.chance(60),
     oneProcess: options.oneProcess ?? r.chance(60),

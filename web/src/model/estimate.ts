@@ -37,12 +37,12 @@ export function estimateObjects(objects: number, bytes: number, blockSize: numbe
 
 // --- special functions ---
 
-// zeta(k) - 1 by Euler and Maclaurin from n = 10 on.
+// zeta(k) - 1 by Euler and Maclaurin from n = 20 on.
 function zetaMinus1(k: number): number {
   let sum = 0;
-  for (let n = 9; n >= 2; n--)
+  for (let n = 19; n >= 2; n--)
     sum += n ** -k;
-  const n = 10;
+  const n = 20;
   let term = k / 12 * n ** (-k - 1), more = term;
   const factors = [-1 / 60, -1 / 42, -1 / 40, -5 / 198];    // ratios of B(2j)/(2j)!, times what the rising powers leave
   for (let j = 0; j < factors.length; j++) {

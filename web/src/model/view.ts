@@ -293,7 +293,7 @@ function diffRows(m: Maker): void {
 // --- the whole ---
 
 // Are base and now moments of one process? (sources_are_one_process)
-function isOneProcess(data: PageData, base: number, at: number): boolean {
+export function isOneProcess(data: PageData, base: number, at: number): boolean {
   const sources = data.sources.filter(({ snapshot }) => snapshot === base || snapshot === at);
   const [a, b] = sources;
   return sources.length === 2 && a.snapshot !== b.snapshot && a.process !== null && a.process === b.process && a.rate === b.rate
@@ -310,7 +310,7 @@ function unseenWeight(data: PageData, c: Columns, snapshot: number): number {
 
 // Rows of the block, of any snapshot, that pass the view's filters.
 export function passingRows({ data, options, diff, oneProcess }: View): Uint8Array {
-  const { rows } = data, { nodes, needed } = filterNodes(data, options), keep = keptLabels(threadKeys(data, diff && !oneProcess, options.by), options);
+  const { rows } = data, { nodes, needed } = filterNodes(data, options), keep = keptLabels(data, options, diff && !oneProcess);
   const passing = new Uint8Array(rows.n);
   for (let i = 0; i < rows.n; i++)
     passing[i] = keep[rows.labels[i]] && passes(nodes[rows.node[i]], needed) ? 1 : 0;
@@ -319,7 +319,12 @@ export function passingRows({ data, options, diff, oneProcess }: View): Uint8Arr
 
 const passes = (seen: number, needed: number) => (seen & needed) === needed && !(seen & IGNORE);
 
-const keptLabels = (keys: string[], { thread }: ViewOptions) => Uint8Array.from(keys, (key) => thread === null || key === thread ? 1 : 0);
+// Label sets of the thread that is asked for; it may be called in full where the view goes by names.
+function keptLabels(data: PageData, { thread }: ViewOptions, byName: boolean): Uint8Array {
+  const full = (i: number) => data.strings[data.labels.thread[i]];
+  return Uint8Array.from(threadKeys(data, byName, 'function'), (key, i) =>
+    thread === null || key === thread || (thread !== '' && full(i) === thread) ? 1 : 0);
+}
 
 const hasNegative = (values: Float64Array) => values.some((value) => value < 0);
 
@@ -341,7 +346,7 @@ export function makeView(data: PageData, options: ViewOptions): View {
   const sources = data.sources.filter(({ snapshot }) => snapshot === o.at || snapshot === o.base);
   const m: Maker = {
     data, options: o, c, filter, threadId: numbered(keys), diff, oneProcess,
-    keepLabels: keptLabels(keys, o),
+    keepLabels: keptLabels(data, o, diff && !oneProcess),
     hasError: c.heap && sources.length > 0 && sources.every(({ rate }) => rate > 0),
     unseen: [diff ? unseenWeight(data, c, o.base!) : 0, unseenWeight(data, c, o.at)],
     amounts: newAmounts(n + 1, diff || hasNegative(data.rows.values[o.column])), n: 0, node: new Uint32Array(n + 1),

@@ -1,6 +1,7 @@
 // The command that shows on a terminal what the page shows.
 import type { PageData, ViewOptions } from '../../types';
 import { quoteExpression } from '../expression';
+import { isOneProcess } from '../view';
 
 export type Report = 'top' | 'tree' | 'traces' | 'flame' | 'diff';
 
@@ -33,12 +34,12 @@ function profiles(data: PageData, o: ViewOptions, report: Report): string[] {
 
 // Filters by thread are label filters on the command line. A diff of two processes knows threads by name, not by number.
 function threadWords(data: PageData, o: ViewOptions): string[] {
+  const byName = o.base !== null && o.base !== o.at && !isOneProcess(data, o.base, o.at);
   if (o.thread === null)
     return [];
   if (o.thread === '')
-    return ['--tagignore', 'thread=.'];
-  const asItIs = data.labels.thread.some((thread) => data.strings[thread] === o.thread);
-  return ['--tagfocus', `thread=^${asItIs && o.base === null ? '' : '(t[0-9]+ )?'}${quoteExpression(o.thread)}$`];
+    return ['--tagignore', byName ? 'thread=^([^t]|t$|t[0-9]*[^0-9])' : 'thread=.'];
+  return ['--tagfocus', `thread=^${byName ? '(t[0-9]+ )?' : ''}${quoteExpression(o.thread)}$`];
 }
 
 // Quoted for a shell. What the command line cannot say stands behind it, as a comment.
