@@ -1,4 +1,5 @@
 // The page: header, timeline, filters, the view that is chosen, and what is known of the selection.
+import { useEffect } from 'preact/hooks';
 import { failure, gone, notice } from '../load';
 import * as s from '../settings';
 import { data, theData } from '../state';
@@ -6,7 +7,7 @@ import { AboutView } from './about';
 import { Details } from './details';
 import { FilterBar, FrameOptions } from './filters';
 import { FlameView } from './flame';
-import { Header } from './header';
+import { Header, profileName } from './header';
 import { Help } from './help';
 import { LinesView } from './lines';
 import { GrowthView } from './growth';
@@ -50,7 +51,16 @@ function Failed() {
   </div></main>;
 }
 
+function useTitle() {
+  const name = data.value ? profileName() : '';
+  useEffect(() => {
+    if (name)
+      document.title = `${name} – heapgauge`;
+  }, [name]);
+}
+
 export function App() {
+  useTitle();
   if (failure.value)
     return <Failed />;
   if (!data.value)

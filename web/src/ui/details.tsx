@@ -8,6 +8,7 @@ import { totalsCum, totalsFlat, view } from '../state';
 import { NONE, type Amounts, type Tree, type View } from '../types';
 import { viewCommand } from './command';
 import { copy } from './copy';
+import { Legend } from './legend';
 import { fullName, Name } from './name';
 import { amountText, changeText, entryPlace, errorAt, percentText, relativeText } from './numbers';
 import { neighbours } from './sandwich';
@@ -32,7 +33,7 @@ function Neighbours({ v, tree, title }: { v: View; tree: Tree; title: string }) 
   if (list.length === 0)
     return null;
   return <section>
-    <h3>{title}</h3>
+    <h2 class="part">{title}</h2>
     <ul class="neighbours">{list.slice(0, SHOWN).map(({ entry, node }) => {
       const now = tree.total.now[node];
       const amount = v.diff ? changeText(v, now - (tree.total.base[node] ?? 0)) : amountText(v, now);
@@ -111,5 +112,6 @@ export function Details() {
     <button type="button" class="close" aria-label="Close the details" data-test="details-close"
       onClick={() => { s.details.value = false; }}>✕</button>
     {entry === NONE ? <p class="empty">Select something in a view: what is known of it stands here.</p> : <Selected entry={entry} />}
+    {(s.tab.value === 'flame' || s.tab.value === 'sandwich') && <Legend />}
   </div></aside>;
 }

@@ -63,6 +63,8 @@ function SearchField() {
 function BinarySelect() {
   const { mappings, strings } = theData();
   const files = [...new Set([...mappings.file].map(file => strings[file] ?? ''))].filter(file => file !== '').sort();
+  if (files.length < 2 && s.binary.value === '')
+    return null;
   return <label class={`pick ${s.binary.value ? 'set' : ''}`}>Binary
     <select data-test="binary" value={s.binary.value} onChange={event => { s.binary.value = event.currentTarget.value; }}>
       <option value="">all</option>

@@ -4,10 +4,10 @@ import { FlameGraph } from '../flame';
 import * as s from '../settings';
 import { openRest, pickNode, selectedEntry, theFlame, zoomNode, zoomOut, zoomTo } from '../selection';
 import { changes, matches, tree, view } from '../state';
-import type { FlameInput } from '../types';
+import type { FlameInput, Tree } from '../types';
 import { dark } from './theme';
 import { WidthSwitch } from './header';
-import { flameTip } from './tip';
+import { flameAmount, flameTip } from './tip';
 
 interface HostProps {
   input: FlameInput; test: string; label: string;
@@ -23,6 +23,7 @@ export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard
   const events = useRef({ onSelect, onZoom, input });
   events.current = { onSelect, onZoom, input };
   const drawnZoom = useRef(0);
+  const drawnTree = useRef<Tree | null>(null);
 
   useEffect(() => {
     const made = new FlameGraph(host.current!, {
@@ -32,8 +33,8 @@ export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard
         events.current.onZoom(node);
       },
       rest: openRest,
-      hover: () => {},
       tooltip: node => flameTip(events.current.input, node),
+      amount: node => flameAmount(events.current.input, node),
     });
     graph.current = made;
     if (keyboard)
@@ -47,12 +48,13 @@ export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard
   useEffect(() => graph.current!.theme(dark.value), [dark.value]);
   useEffect(() => {
     graph.current!.show(input);
-    drawnZoom.current = 0;
   }, [input.view, input.tree, input.changes, input.width, input.icicle, input.trimTemplates, input.matches, input.selected]);
   useEffect(() => {
-    if (zoom !== drawnZoom.current)
-      graph.current!.zoomTo(zoom, true);
+    const sameTree = drawnTree.current === input.tree;
+    if (!sameTree || zoom !== drawnZoom.current)
+      graph.current!.zoomTo(zoom, sameTree);
     drawnZoom.current = zoom;
+    drawnTree.current = input.tree;
   }, [zoom, input.tree]);
   return <div class="picture" ref={host} data-test={test} aria-label={label} />;
 }

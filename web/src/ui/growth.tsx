@@ -5,7 +5,7 @@ import { useMemo } from 'preact/hooks';
 import { entriesOf, type Growth } from '../model';
 import { pickEntry, pickFrames, selectedEntry, selectedStack } from '../selection';
 import * as s from '../settings';
-import { growthNow, growthObjects, theData } from '../state';
+import { growthNow, growthObjects, matches, theData } from '../state';
 import { NONE, type View } from '../types';
 import { Grid, type Column } from './grid';
 import { Name, shownName } from './name';
@@ -66,7 +66,7 @@ function cellOf(g: Growth, objects: Float64Array | null, item: number, key: stri
     case 'objects': return objects ? countText(objects[entry]) : '';
     case 'status': return <Status status={statusShown(g, item)} />;
     default: return entry === NONE ? <StackName v={v} frames={framesOf(g, item) ?? []} />
-      : <Name name={v.entries.name[entry]} note={entryNote(v, entry)} />;
+      : <Name name={v.entries.name[entry]} note={entryNote(v, entry)} found={matches.value?.[entry] === 1} />;
   }
 }
 

@@ -84,7 +84,7 @@ export function WidthSwitch() {
 
 // Changes as amounts, or in percent of the base.
 function NumbersSwitch() {
-  return !view.value.diff ? null : <div class="segments" role="group" aria-label="Numbers">
+  return !view.value.diff && !(s.tab.value === 'growth' && theData().snapshots.length > 1) ? null : <div class="segments" role="group" aria-label="Numbers">
       <button type="button" aria-pressed={!s.relative.value} data-test="absolute" onClick={() => { s.relative.value = false; }}>Δ</button>
       <button type="button" aria-pressed={s.relative.value} data-test="relative" title="Changes in percent of the base"
         onClick={() => { s.relative.value = true; }}>Δ %</button>
@@ -128,12 +128,16 @@ function Notes() {
   </div>;
 }
 
-export function Header() {
+export function profileName(): string {
   const { title, program } = theData();
-  const name = title || (program ? fileName(program) : 'heap profile');
+  return visible(cutMiddle(title || (program ? fileName(program) : 'heap profile'), 80));
+}
+
+export function Header() {
+  const { program } = theData();
   return <header>
     <div class="bar">
-      <h1 title={program ? visible(cutMiddle(program, 400)) : undefined} data-test="program">{visible(cutMiddle(name, 80))}</h1>
+      <h1 title={program ? visible(cutMiddle(program, 400)) : undefined} data-test="program">{profileName()}</h1>
       <SnapshotPickers />
       <MetricSwitch />
       <Total />

@@ -17,8 +17,10 @@ function shownAmount(v: View, amounts: Amounts, i: number): string {
 }
 
 function LineList({ v, list }: { v: View; list: Lines }) {
+  const [picked, pick] = useState(-1);
+  useEffect(() => pick(-1), [list]);
   const path = (row: number) => v.data.strings[list.file[row]];
-  return <Grid label="Lines" test="lines" count={list.n} selected={-1} onSelect={() => {}}
+  return <Grid label="Lines" test="lines" count={list.n} selected={picked} onSelect={pick}
     columns={[{ key: 'flat', title: v.diff ? 'Δ flat' : 'Flat', number: true, width: 92 }, { key: 'cum', title: v.diff ? 'Δ cum' : 'Cum', number: true, width: 92 },
       { key: 'place', title: 'Line' }]}
     cell={(row, key) => key === 'place'

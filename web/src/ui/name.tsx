@@ -31,8 +31,8 @@ export function fullName(name: string): string {
   return cutMiddle(visible(cutMiddle(name, 20 * TITLE_LENGTH)), TITLE_LENGTH);
 }
 
-export function Name({ name, note }: { name: string; note?: string | undefined }) {
-  return <span class="name" title={fullName(name)}>{shownName(name)}{note && <span class="dim"> {note}</span>}</span>;
+export function Name({ name, note, found }: { name: string; note?: string | undefined; found?: boolean }) {
+  return <span class={found ? 'name found' : 'name'} title={fullName(name)}>{shownName(name)}{note && <span class="dim"> {note}</span>}</span>;
 }
 
 export function fileName(path: string): string {

@@ -1,6 +1,6 @@
 // One function between those that call it, above, and those that it calls, below: as pictures or as two tables.
 import { signal } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { treeChanges } from '../model';
 import * as s from '../settings';
 import { pickEntry, sandwichOf, selectedEntry } from '../selection';
@@ -26,15 +26,17 @@ export function neighbours(tree: Tree): Neighbour[] {
 
 function NeighbourTable({ v, tree, label, test }: { v: View; tree: Tree; label: string; test: string }) {
   const list = useMemo(() => neighbours(tree), [tree]);
+  const [row, setRow] = useState(-1);
+  useEffect(() => setRow(-1), [tree]);
   const whole = v.diff ? 0 : tree.total.now[0];
-  return <Grid label={label} test={test} count={list.length} selected={-1}
+  return <Grid label={label} test={test} count={list.length} selected={row}
     columns={[
       { key: 'value', title: v.diff ? 'Δ' : 'Amount', number: true, width: 92 },
       ...(v.diff ? [] : [{ key: 'part', title: '%', number: true, width: 68 }]),
       ...(v.hasError ? [{ key: 'error', title: '±', number: true, width: 128 }] : []),
       { key: 'name', title: label }]}
-    cell={(row, key) => {
-      const { entry, node } = list[row];
+    cell={(at, key) => {
+      const { entry, node } = list[at];
       switch (key) {
         case 'value': return v.diff ? changeCell(v, tree.total, node) : amountText(v, tree.total.now[node]);
         case 'part': return percentText(tree.total.now[node], whole);
@@ -42,8 +44,7 @@ function NeighbourTable({ v, tree, label, test }: { v: View; tree: Tree; label: 
         default: return entry === NONE ? <span class="dim">(other)</span> : <Name name={v.entries.name[entry]} note={entryNote(v, entry)} />;
       }
     }}
-    onSelect={() => {}}
-    onOpen={row => { if (list[row].entry !== NONE) pickEntry(list[row].entry); }}
+    onSelect={setRow} onOpen={at => { if (list[at].entry !== NONE) pickEntry(list[at].entry); }}
     empty={test === 'callers' ? 'Nothing calls it: it is where stacks begin.' : 'It calls nothing that allocates.'} />;
 }
 

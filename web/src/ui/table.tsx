@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import * as s from '../settings';
 import { moveTo, pickEntry, selectedEntry } from '../selection';
-import { totalsCum, totalsFlat, view } from '../state';
+import { matches, totalsCum, totalsFlat, view } from '../state';
 import type { Amounts, EntryTotals, Granularity, View } from '../types';
 import { Grid, type Column } from './grid';
 import { Name } from './name';
@@ -105,7 +105,7 @@ export function TableView() {
     'error': i => errorAt(v, flat, i), 'cum-error': i => errorAt(v, cum, i),
     'flat-change': i => changeCell(v, flat, i), 'cum-change': i => changeCell(v, cum, i),
     'status': i => <Status status={status(i)} />,
-    'name': i => <Name name={v.entries.name[i]} note={entryNote(v, i)} />,
+    'name': i => <Name name={v.entries.name[i]} note={entryNote(v, i)} found={matches.value?.[i] === 1} />,
   };
   const judged = sort.startsWith('cum') ? cum : flat;
   const status = (i: number) => v.diff ? statusOf(judged, i, v.hasError ? verdict.significant : null) : '';

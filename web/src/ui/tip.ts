@@ -9,6 +9,11 @@ const WORDS: Record<string, string> = {
   noise: 'noise: sampling alone explains it', new: 'new: nothing in the base', gone: 'gone: nothing is left',
 };
 
+// Behind the name, in the box.
+export function flameAmount({ view, tree: { total } }: FlameInput, node: number): string {
+  return view.diff ? changeText(view, total.now[node] - (total.base[node] ?? 0)) : amountText(view, total.now[node]);
+}
+
 export function flameTip({ view, tree, changes }: FlameInput, node: number): TipText {
   const entry = tree.entry[node];
   const { total, self } = tree;

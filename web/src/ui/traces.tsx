@@ -59,11 +59,11 @@ function Article({ v, trace, row, top, picked, size }:
   const shown = shownFrames(trace, row);
   return <article class={picked ? 'picked' : ''} style={{ top: `${top}px`, height: `${heightOf(trace, row)}px` }} data-test="trace"
     aria-posinset={row + 1} aria-setsize={size} aria-current={picked ? 'true' : undefined} onClick={() => pickFrames(trace.entries)}>
-    <h3><span class="rank">{row + 1}.</span>{valueText(v, trace.amount)} <span class="dim">{errorText(v, trace.amount)}</span>
+    <h2><span class="rank">{row + 1}.</span>{valueText(v, trace.amount)} <span class="dim">{errorText(v, trace.amount)}</span>
       {!v.diff && <span class="dim">{percentText(trace.amount.now, v.totalAll.now)}</span>}
       {v.diff && <span class="dim">{amountText(v, trace.amount.base)} → {amountText(v, trace.amount.now)}</span>}
       <span class="dim">{aside(v, trace)}</span>
-      {trace.significant === false && <Status status="noise" />}</h3>
+      {trace.significant === false && <Status status="noise" />}</h2>
     <ol>
       {trace.entries.slice(0, shown).map((entry, i) => <FrameLine key={i} v={v} entry={entry} trace={trace} from={i} />)}
     </ol>
