@@ -1,5 +1,6 @@
 // Calling-context trees: the block's tree with nodes of equal entries made one, what filters hide taken out, and siblings in
-// order of size. src/profile/tree.c, from nodes instead of rows. Nodes are found by (parent, entry) in one hash table.
+// order of size. src/profile/tree.c, from nodes instead of rows. Most nodes have one child, which is remembered with the node; further
+// ones are found by (parent, entry) in one hash table.
 import type { Amounts, Tree, View } from '../types';
 import { NONE } from '../types';
 import { addAmount, firstAmounts, isTwoSided, newAmounts, sizeAt } from './amounts';
@@ -8,14 +9,15 @@ import { forOutermost, nameRanks } from './totals';
 
 interface Builder {
   n: number; entry: Uint32Array; parent: Uint32Array; depth: Uint32Array; rest: Uint32Array;
-  self: Amounts; width: Float64Array; table: Uint32Array;   // of nodes; 0: free
+  first: Uint32Array;                 // each node's child that came first; 0: none
+  table: Uint32Array; inTable: number;   // the other children; 0: free
+  self: Amounts; width: Float64Array;
 }
 
 function newBuilder(expected: number, twoSided: boolean, root: number): Builder {
-  const size = 2 ** Math.ceil(Math.log2(Math.max(1024, 2 * expected)));
   const b: Builder = {
-    n: 1, entry: new Uint32Array(expected), parent: new Uint32Array(expected), depth: new Uint32Array(expected),
-    rest: new Uint32Array(expected), self: newAmounts(expected, twoSided), width: new Float64Array(expected), table: new Uint32Array(size),
+    n: 1, first: new Uint32Array(expected), table: new Uint32Array(1024), inTable: 0, entry: new Uint32Array(expected), parent: new Uint32Array(expected), depth: new Uint32Array(expected),
+    rest: new Uint32Array(expected), self: newAmounts(expected, twoSided), width: new Float64Array(expected),
   };
   b.entry[0] = root;
   return b;
@@ -28,13 +30,17 @@ function larger(from: Uint32Array, n: number): Uint32Array {
 }
 
 // Room for as many nodes again. Amounts are filled in afterwards, when all nodes are there.
-function grow(b: Builder): void {
+function growNodes(b: Builder): void {
   const n = 2 * b.entry.length;
-  for (const key of ['entry', 'parent', 'depth', 'rest'] as const)
+  for (const key of ['entry', 'parent', 'depth', 'rest', 'first'] as const)
     b[key] = larger(b[key], n);
-  b.table = new Uint32Array(2 * b.table.length);
+}
+
+function growTable(b: Builder): void {
+  b.table = new Uint32Array(4 * b.table.length);
   for (let i = 1; i < b.n; i++)
-    b.table[freeSlot(b, b.parent[i], b.entry[i])] = i;
+    if (b.first[b.parent[i]] !== i)
+      b.table[freeSlot(b, b.parent[i], b.entry[i])] = i;
 }
 
 function freeSlot(b: Builder, parent: number, entry: number): number {
@@ -45,21 +51,30 @@ function freeSlot(b: Builder, parent: number, entry: number): number {
   return slot;
 }
 
+function addNode(b: Builder, parent: number, entry: number): number {
+  if (b.n === b.entry.length)
+    growNodes(b);
+  const id = b.n++;
+  b.entry[id] = entry;
+  b.parent[id] = parent;
+  b.depth[id] = b.depth[parent] + 1;
+  return id;
+}
+
 function childOf(b: Builder, parent: number, entry: number): number {
+  const first = b.first[parent];
+  if (first === 0)
+    return b.first[parent] = addNode(b, parent, entry);
+  if (b.entry[first] === entry)
+    return first;
   const { table } = b, mask = table.length - 1;
   let slot = mix(parent, entry) & mask;
   for (let found; (found = table[slot]) !== 0; slot = slot + 1 & mask)
     if (b.parent[found] === parent && b.entry[found] === entry)
       return found;
-  if (b.n === b.entry.length) {
-    grow(b);
-    slot = freeSlot(b, parent, entry);
-  }
-  const id = b.n++;
-  b.entry[id] = entry;
-  b.parent[id] = parent;
-  b.depth[id] = b.depth[parent] + 1;
-  b.table[slot] = id;
+  const id = table[slot] = addNode(b, parent, entry);
+  if (2 * ++b.inTable > table.length)
+    growTable(b);
   return id;
 }
 
@@ -72,40 +87,45 @@ function addSelf(b: Builder, node: number, view: View, row: number): void {
 
 interface Links { firstChild: Uint32Array; nextSibling: Uint32Array }
 
-function sortSmall(order: Uint32Array, from: number, to: number, before: (x: number, y: number) => boolean): void {
+function sortSmall(order: Uint32Array, from: number, to: number, compare: (x: number, y: number) => number): void {
   for (let i = from + 1; i < to; i++) {
     const item = order[i];
     let k = i;
-    for (; k > from && before(item, order[k - 1]); k--)
+    for (; k > from && compare(item, order[k - 1]) < 0; k--)
       order[k] = order[k - 1];
     order[k] = item;
   }
 }
 
-// Groups the nodes by parent with a counting sort; nearly all groups are small.
+// Groups the nodes by parent with a counting sort; nearly all groups are small, and of one node there is no group.
 function linkChildren(b: Builder, total: Amounts, rank: Uint32Array): Links {
-  const { n, entry, parent } = b, order = new Uint32Array(n), ends = new Uint32Array(n + 1), size = new Float64Array(n);
-  for (let i = 0; i < n; i++)
-    size[i] = sizeAt(total, i);
+  const { n, entry, parent } = b, count = new Uint32Array(n), firstChild = new Uint32Array(n), nextSibling = new Uint32Array(n);
+  for (let i = 1; i < n; i++) {
+    count[parent[i]]++;
+    firstChild[parent[i]] = i;
+  }
+  const ends = new Uint32Array(n);        // of each node's group; while it is filled, where the next one goes
+  let grouped = 0;
+  for (let i = 0; i < n; i++) {
+    ends[i] = grouped;
+    grouped += count[i] > 1 ? count[i] : 0;
+  }
+  const order = new Uint32Array(grouped), place = (node: number) => entry[node] === NONE ? NONE : rank[entry[node]];
   for (let i = 1; i < n; i++)
-    ends[parent[i] + 1]++;
-  for (let i = 0; i < n; i++)
-    ends[i + 1] += ends[i];
-  for (let i = 1; i < n; i++)
-    order[ends[parent[i]]++] = i;
-  const place = (node: number) => entry[node] === NONE ? NONE : rank[entry[node]];
-  const before = (x: number, y: number) => size[x] !== size[y] ? size[x] > size[y] : place(x) < place(y);
-  const firstChild = new Uint32Array(n), nextSibling = new Uint32Array(n);
-  for (let i = 0, start = 0; i < n; start = ends[i++]) {
-    const end = ends[i];
-    if (end - start > 24)
-      order.subarray(start, end).sort((x, y) => size[y] - size[x] || place(x) - place(y));
-    else if (end - start > 1)
-      sortSmall(order, start, end, before);
-    for (let k = end; k > start; k--) {
-      nextSibling[order[k - 1]] = firstChild[i];
-      firstChild[i] = order[k - 1];
-    }
+    if (count[parent[i]] > 1)
+      order[ends[parent[i]]++] = i;
+  const compare = (x: number, y: number) => sizeAt(total, y) - sizeAt(total, x) || place(x) - place(y);
+  for (let i = 0; i < n; i++) {
+    const end = ends[i], start = end - count[i];
+    if (count[i] < 2)
+      continue;
+    if (count[i] > 24)
+      order.subarray(start, end).sort(compare);
+    else
+      sortSmall(order, start, end, compare);
+    firstChild[i] = order[start];
+    for (let k = start + 1; k < end; k++)
+      nextSibling[order[k - 1]] = order[k];
   }
   return { firstChild, nextSibling };
 }
