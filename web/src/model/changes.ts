@@ -28,9 +28,11 @@ export function treeChanges(view: View, tree: Tree): Uint8Array {
   const beyond = view.hasError ? significant(pValues(view, tree)) : null;
   for (let i = 0; i < n; i++) {
     const now = total.now[i], base = total.base[i];
-    if (now === base)
+    if (i > 0 && sameAmount(total, i, tree.parent[i]))
+      changes[i] = changes[tree.parent[i]];
+    else if (now === base)
       changes[i] = none;
-    else if (beyond && (!beyond[i] || includesZero(view, tree, i)))
+    else if (beyond && (!beyond[i] || includesZero(view, total, i)))
       changes[i] = noise;
     else
       changes[i] = base === 0 ? fresh : now === 0 ? gone : now > base ? grew : shrank;
@@ -38,9 +40,7 @@ export function treeChanges(view: View, tree: Tree): Uint8Array {
   return changes;
 }
 
-function includesZero(view: View, { total, parent }: Tree, i: number): boolean {
-  if (i > 0 && sameAmount(total, i, parent[i]))
-    return false;      // as its parent, which was asked
+function includesZero(view: View, total: Amounts, i: number): boolean {
   const { low, high } = intervalOf(total, i, view);
   return low <= 0 && high >= 0;
 }
