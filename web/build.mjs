@@ -1,5 +1,5 @@
-// build.mjs OUT [--model OUT2]: the page as one HTML file, everything inside. With --model also the arithmetic alone, as a module
-// that tests import. Nothing but the two hashed elements may run or style: the page's own policy says so.
+// build.mjs OUT [--model OUT2]: the page as one HTML file, everything inside. With --model also the arithmetic alone,
+// as a module that tests import. Nothing but the two hashed elements may run or style: the page's own policy says so.
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -29,8 +29,8 @@ const style = await bundle('src/page.css', {});
 const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; connect-src 'self'; img-src data: blob:; `
   + "base-uri 'none'; form-action 'none'";
 
-// report/page.c puts the data block, or the address of it, where the comment stands: behind the script, which can then say so
-// when the file was cut off.
+// report/page.c puts the data block, or the address of it, where the comment stands: behind the script, which can then
+// say so when the file was cut off.
 await writeFile(out, `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">

@@ -3,13 +3,17 @@ import { batch, signal } from '@preact/signals';
 import { DataError, decodeBlock, fromBase64 } from './model';
 import { data } from './state';
 
-export interface Failure { title: string; message: string; advice: string }
+export interface Failure {
+  title: string;
+  message: string;
+  advice: string;
+}
 
 export const failure = signal<Failure | null>(null);
-export const notice = signal('');              // said quietly, at the bottom
-export const gone = signal(false);             // the server does not answer
+export const notice = signal(''); // said quietly, at the bottom
+export const gone = signal(false); // the server does not answer
 export const busy = signal(false);
-export const whole = signal(false);            // all that was asked for, without limit of size
+export const whole = signal(false); // all that was asked for, without limit of size
 
 const ASK_MS = 2000;
 let address: string | null = null;
@@ -49,9 +53,10 @@ async function fetchBlock(): Promise<Uint8Array> {
 }
 
 function fail(error: unknown) {
-  const again = address === null
-    ? 'Write the page again with “heapgauge flame -o FILE.html PROFILE…”; if it was sent to you, ask for another copy.'
-    : 'See what “heapgauge view” printed in its terminal, and start it again.';
+  const again =
+    address === null
+      ? 'Write the page again with “heapgauge flame -o FILE.html PROFILE…”; if it was sent to you, ask for another copy.'
+      : 'See what “heapgauge view” printed in its terminal, and start it again.';
   const known = error instanceof DataError || error instanceof NoAnswer;
   failure.value = {
     title: error instanceof NoAnswer ? 'There is no answer' : known ? 'The data cannot be read' : 'The page failed',
@@ -119,7 +124,9 @@ export async function loadStart(begun: () => void) {
     const inside = document.getElementById('heapgauge-data');
     const outside = document.querySelector('meta[name="heapgauge-data"]')?.getAttribute('content');
     if (!inside && !outside)
-      throw new DataError('there are no data in this page: it was cut off, or is the empty page that “heapgauge” is built with');
+      throw new DataError(
+        'there are no data in this page: it was cut off, or is the empty page that “heapgauge” is built with'
+      );
     let bytes: Uint8Array;
     if (inside) {
       bytes = fromBase64(inside.textContent ?? '');

@@ -1,5 +1,5 @@
-// The one selection that all views share: an entry, and where it was picked in a tree the stack that leads to it. In the
-// address both are ids made of names, so that a link means the same on tomorrow's profile.
+// The one selection that all views share: an entry, and where it was picked in a tree the stack that leads to it. In
+// the address both are ids made of names, so that a link means the same on tomorrow's profile.
 import { batch, computed } from '@preact/signals';
 import type { FlameGraph } from './flame';
 import { entryId, findEntry, findNode, lines, nodeId, sandwich } from './model';
@@ -12,7 +12,7 @@ import { copy } from './ui/copy';
 // The picture that gets the keys which nobody else takes.
 export const theFlame: { current: FlameGraph | null } = { current: null };
 
-export const selectedEntry = computed(() => s.selected.value === '' ? NONE : findEntry(view.value, s.selected.value));
+export const selectedEntry = computed(() => (s.selected.value === '' ? NONE : findEntry(view.value, s.selected.value)));
 
 // What was picked just now need not be searched for.
 let picked: { tree: Tree; node: number; id: string } | null = null;
@@ -39,7 +39,11 @@ function nodeOf(id: string): { tree: Tree; node: number } | null {
   return node === NONE || node === 0 ? null : { tree: of, node };
 }
 
-export interface Stack { frames: number[]; now: number; base: number }       // leaf first
+export interface Stack {
+  frames: number[];
+  now: number;
+  base: number;
+} // leaf first
 
 export const selectedStack = computed<Stack | null>(() => {
   const place = nodeOf(s.stack.value);
@@ -59,8 +63,10 @@ export const zoomNode = computed(() => {
   return place && place.tree === tree.value ? place.node : 0;
 });
 
-export const sandwichOf = computed(() => selectedEntry.value === NONE ? null : sandwich(view.value, selectedEntry.value));
-export const linesOf = computed(() => selectedEntry.value === NONE ? null : lines(view.value, selectedEntry.value));
+export const sandwichOf = computed(() =>
+  selectedEntry.value === NONE ? null : sandwich(view.value, selectedEntry.value)
+);
+export const linesOf = computed(() => (selectedEntry.value === NONE ? null : lines(view.value, selectedEntry.value)));
 
 export function pickEntry(entry: number) {
   batch(() => {

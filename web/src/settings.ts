@@ -1,46 +1,55 @@
-// What is looked at, and how: one signal for each setting. The address of the page (its hash) holds all that differ from
-// how the page begins, so that a link, the back button and a reload bring back the same picture.
+// What is looked at, and how: one signal for each setting. The address of the page (its hash) holds all that differ
+// from how the page begins, so that a link, the back button and a reload bring back the same picture.
 import { batch, effect, signal, type Signal } from '@preact/signals';
 import type { Granularity, PageData, WidthMode } from './types';
 
 export const TABS = ['growth', 'flame', 'sandwich', 'table', 'traces', 'lines', 'about'] as const;
-export type Tab = typeof TABS[number];
+export type Tab = (typeof TABS)[number];
 export const GRANULARITIES: Granularity[] = ['function', 'line', 'file', 'binary', 'thread'];
 export type Theme = 'auto' | 'light' | 'dark';
 export const SORTS = ['name', 'flat', 'cum', 'flat-change', 'cum-change'] as const;
-export type Sort = typeof SORTS[number];
+export type Sort = (typeof SORTS)[number];
 export const RANK_SORTS = ['growth', 'now', 'objects', 'name'] as const;
-export type RankSort = typeof RANK_SORTS[number];
+export type RankSort = (typeof RANK_SORTS)[number];
 
 // A setting and the value it has when the address is silent.
 export type Setting<T> = Signal<T> & { begin: T };
 
-interface Codec<T> { write(value: T): string; read(text: string): T | undefined }
+interface Codec<T> {
+  write(value: T): string;
+  read(text: string): T | undefined;
+}
 
 const text: Codec<string> = { write: value => value, read: value => value };
-const flag: Codec<boolean> = { write: value => value ? '1' : '0', read: value => value === '1' };
+const flag: Codec<boolean> = { write: value => (value ? '1' : '0'), read: value => value === '1' };
 const index: Codec<number | null> = {
-  write: value => value === null ? 'none' : String(value),
-  read: value => value === 'none' ? null : /^\d{1,9}$/.test(value) ? Number(value) : undefined,
+  write: value => (value === null ? 'none' : String(value)),
+  read: value => (value === 'none' ? null : /^\d{1,9}$/.test(value) ? Number(value) : undefined),
 };
 const anyThread: Codec<string | null> = {
-  write: value => value === null ? '*' : `=${value}`,
-  read: value => value === '*' ? null : value.startsWith('=') ? value.slice(1) : undefined,
+  write: value => (value === null ? '*' : `=${value}`),
+  read: value => (value === '*' ? null : value.startsWith('=') ? value.slice(1) : undefined),
 };
 
 function oneOf<T extends string>(values: readonly T[]): Codec<T> {
   return { write: value => value, read: value => values.find(known => known === value) };
 }
 
-interface Entry { key: string; step: boolean; write(): string | null; read(text: string | null): void }
+interface Entry {
+  key: string;
+  step: boolean;
+  write(): string | null;
+  read(text: string | null): void;
+}
 const entries: Entry[] = [];
 
 // step: a change of it is something that the back button undoes; others are typed, and replace what the address said.
 function setting<T>(key: string, codec: Codec<T>, begin: T, step = false): Setting<T> {
   const self: Setting<T> = Object.assign(signal(begin), { begin });
   entries.push({
-    key, step,
-    write: () => self.value === self.begin ? null : codec.write(self.value),
+    key,
+    step,
+    write: () => (self.value === self.begin ? null : codec.write(self.value)),
     read: value => {
       const known = value === null ? undefined : codec.read(value);
       self.value = known === undefined ? self.begin : known;
@@ -50,9 +59,9 @@ function setting<T>(key: string, codec: Codec<T>, begin: T, step = false): Setti
 }
 
 export const tab = setting<Tab>('view', oneOf(TABS), 'flame', true);
-export const metric = setting('metric', text, '', true);              // name of a sample type; '': the default
-export const at = setting('at', index, null, true);                   // null: the newest
-export const base = setting('base', index, null, true);               // null: none
+export const metric = setting('metric', text, '', true); // name of a sample type; '': the default
+export const at = setting('at', index, null, true); // null: the newest
+export const base = setting('base', index, null, true); // null: none
 export const by = setting('by', oneOf(GRANULARITIES), 'function', true);
 export const focus = setting('focus', text, '');
 export const ignore = setting('ignore', text, '');
@@ -75,9 +84,9 @@ export const rankBy = setting<'function' | 'stack'>('rank', oneOf(['function', '
 // What the ranking by function is of: what each allocated itself, or with all it called.
 export const rankOf = setting<'flat' | 'cum'>('rankof', oneOf(['flat', 'cum']), 'flat', true);
 export const rankSort = setting<RankSort>('ranksort', oneOf(RANK_SORTS), 'growth', true);
-export const selected = setting('entry', text, '', true);             // id of an entry
-export const stack = setting('stack', text, '', true);                // id of a node of the tree, '^' before it if inverted
-export const zoom = setting('zoom', text, '', true);                  // the same, of the flame graph's root
+export const selected = setting('entry', text, '', true); // id of an entry
+export const stack = setting('stack', text, '', true); // id of a node of the tree, '^' before it if inverted
+export const zoom = setting('zoom', text, '', true); // the same, of the flame graph's root
 export const theme = setting<Theme>('theme', oneOf(['auto', 'light', 'dark']), 'auto');
 export const details = setting('details', flag, true);
 

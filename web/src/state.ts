@@ -31,12 +31,24 @@ export const baseIndex = computed(() => {
 });
 
 export const options = computed<ViewOptions>(() => ({
-  column: column.value, at: atIndex.value, base: baseIndex.value, by: s.by.value,
-  focus: s.focus.value, ignore: s.ignore.value, hide: s.hide.value, show: s.show.value, showFrom: s.showFrom.value,
-  binary: s.binary.value, thread: s.thread.value, collapseRecursion: s.collapse.value,
+  column: column.value,
+  at: atIndex.value,
+  base: baseIndex.value,
+  by: s.by.value,
+  focus: s.focus.value,
+  ignore: s.ignore.value,
+  hide: s.hide.value,
+  show: s.show.value,
+  showFrom: s.showFrom.value,
+  binary: s.binary.value,
+  thread: s.thread.value,
+  collapseRecursion: s.collapse.value,
 }));
 
-interface Attempt { view: View; error: FilterError | null }
+interface Attempt {
+  view: View;
+  error: FilterError | null;
+}
 let lastGood: View | null = null;
 
 // A bad expression leaves the picture as it was, and is marked where it was typed.
@@ -63,19 +75,20 @@ export const snapshotTotals = computed(() => {
   const values = rows.values[view.value.options.column];
   const totals = snapshots.map(() => 0);
   for (let i = 0; i < rows.n; i++)
-    if (passing[i])
-      totals[sources[rows.source[i]].snapshot] += values[i];
+    if (passing[i]) totals[sources[rows.source[i]].snapshot] += values[i];
   return totals;
 });
 
 export const treeDown = computed(() => makeTree(view.value, { inverted: false }));
 export const treeUp = computed(() => makeTree(view.value, { inverted: true }));
-export const tree = computed(() => s.inverted.value ? treeUp.value : treeDown.value);
-export const changes = computed(() => view.value.diff ? treeChanges(view.value, tree.value) : null);
+export const tree = computed(() => (s.inverted.value ? treeUp.value : treeDown.value));
+export const changes = computed(() => (view.value.diff ? treeChanges(view.value, tree.value) : null));
 
 export const totalsFlat = computed<EntryTotals>(() => entryTotals(view.value, 'flat'));
 // The same amounts; of a diff, judged by cum.
-export const totalsCum = computed<EntryTotals>(() => view.value.diff ? entryTotals(view.value, 'cum') : totalsFlat.value);
+export const totalsCum = computed<EntryTotals>(() =>
+  view.value.diff ? entryTotals(view.value, 'cum') : totalsFlat.value
+);
 
 // --- search ---
 
@@ -87,13 +100,16 @@ const expression = computed<{ expression: RegExp | null; error: string | null }>
   try {
     return { expression: new RegExp(text, /[A-Z]/.test(text.replace(/\\./g, '')) ? '' : 'i'), error: null };
   } catch (error) {
-    return { expression: null, error: error instanceof Error ? error.message.replace(/^Invalid regular expression: /, '') : String(error) };
+    return {
+      expression: null,
+      error: error instanceof Error ? error.message.replace(/^Invalid regular expression: /, '') : String(error),
+    };
   }
 });
 
 export const searchError = computed(() => expression.value.error);
 
-const LONGEST_SEARCHED = 20_000;       // of a name: an expression may take time that grows with it
+const LONGEST_SEARCHED = 20_000; // of a name: an expression may take time that grows with it
 
 export const matches = computed<Uint8Array | null>(() => {
   const wanted = expression.value.expression;
@@ -128,7 +144,9 @@ export const exportOpen = signal(false);
 
 // --- growth ---
 
-export const growthNow = computed<Growth>(() => growth(theData(), view.value.options, s.rankBy.value === 'stack' ? 'stacks' : 'entries', s.rankOf.value));
+export const growthNow = computed<Growth>(() =>
+  growth(theData(), view.value.options, s.rankBy.value === 'stack' ? 'stacks' : 'entries', s.rankOf.value)
+);
 
 // Blocks in the last snapshot of each entry, when the metric is their bytes.
 export const growthObjects = computed<Float64Array | null>(() => {

@@ -17,10 +17,22 @@ import { Timeline } from './timeline';
 import { TracesView } from './traces';
 
 const TITLES: Record<s.Tab, string> = {
-  growth: 'Growth', flame: 'Flame graph', sandwich: 'Sandwich', table: 'Table', traces: 'Traces', lines: 'Source', about: 'About',
+  growth: 'Growth',
+  flame: 'Flame graph',
+  sandwich: 'Sandwich',
+  table: 'Table',
+  traces: 'Traces',
+  lines: 'Source',
+  about: 'About',
 };
 const VIEWS = {
-  growth: GrowthView, flame: FlameView, sandwich: SandwichView, table: TableView, traces: TracesView, lines: LinesView, about: AboutView,
+  growth: GrowthView,
+  flame: FlameView,
+  sandwich: SandwichView,
+  table: TableView,
+  traces: TracesView,
+  lines: LinesView,
+  about: AboutView,
 };
 
 function Tabs() {
@@ -35,20 +47,43 @@ function Tabs() {
     event.preventDefault();
     event.stopPropagation();
   };
-  return <nav class="tabs"><div role="tablist" aria-label="Views" onKeyDown={onKeyDown}>
-    {s.TABS.map((name, i) => <button type="button" key={name} role="tab" id={`tab-${name}`} data-test={`tab-${name}`}
-      aria-selected={s.tab.value === name} aria-controls="view" tabIndex={s.tab.value === name ? 0 : -1}
-      onClick={() => { s.tab.value = name; }}>{TITLES[name]}<kbd aria-hidden="true">{i + 1}</kbd></button>)}
-  </div><FrameOptions /></nav>;
+  return (
+    <nav class="tabs">
+      <div role="tablist" aria-label="Views" onKeyDown={onKeyDown}>
+        {s.TABS.map((name, i) => (
+          <button
+            type="button"
+            key={name}
+            role="tab"
+            id={`tab-${name}`}
+            data-test={`tab-${name}`}
+            aria-selected={s.tab.value === name}
+            aria-controls="view"
+            tabIndex={s.tab.value === name ? 0 : -1}
+            onClick={() => {
+              s.tab.value = name;
+            }}>
+            {TITLES[name]}
+            <kbd aria-hidden="true">{i + 1}</kbd>
+          </button>
+        ))}
+      </div>
+      <FrameOptions />
+    </nav>
+  );
 }
 
 function Failed() {
   const { title, message, advice } = failure.value!;
-  return <main class="failed"><div role="alert" data-test="failure">
-    <h1>{title}</h1>
-    <p class="mono">{message}</p>
-    <p>{advice}</p>
-  </div></main>;
+  return (
+    <main class="failed">
+      <div role="alert" data-test="failure">
+        <h1>{title}</h1>
+        <p class="mono">{message}</p>
+        <p>{advice}</p>
+      </div>
+    </main>
+  );
 }
 
 function useTitle() {
@@ -64,19 +99,35 @@ export function App() {
   if (failure.value)
     return <Failed />;
   if (!data.value)
-    return <main class="waiting" aria-busy="true"><p>Reading the profile …</p></main>;
+    return (
+      <main class="waiting" aria-busy="true">
+        <p>Reading the profile …</p>
+      </main>
+    );
   const View = VIEWS[s.tab.value];
-  return <>
-    <Header />
-    {theData().snapshots.length > 1 && <Timeline />}
-    <FilterBar />
-    <Tabs />
-    <div class={`body ${s.details.value ? 'with-details' : ''}`}>
-      <main><div role="tabpanel" id="view" aria-labelledby={`tab-${s.tab.value}`}><View /></div></main>
-      <Details />
-    </div>
-    <div class="toast" role="status" aria-live="polite" data-test="notice">{notice.value}</div>
-    {gone.value && <div class="lost" role="status" data-test="gone">The server does not answer: what is shown will not get newer.</div>}
-    <Help />
-  </>;
+  return (
+    <>
+      <Header />
+      {theData().snapshots.length > 1 && <Timeline />}
+      <FilterBar />
+      <Tabs />
+      <div class={`body ${s.details.value ? 'with-details' : ''}`}>
+        <main>
+          <div role="tabpanel" id="view" aria-labelledby={`tab-${s.tab.value}`}>
+            <View />
+          </div>
+        </main>
+        <Details />
+      </div>
+      <div class="toast" role="status" aria-live="polite" data-test="notice">
+        {notice.value}
+      </div>
+      {gone.value && (
+        <div class="lost" role="status" data-test="gone">
+          The server does not answer: what is shown will not get newer.
+        </div>
+      )}
+      <Help />
+    </>
+  );
 }

@@ -29,7 +29,12 @@ async function svg(): Promise<string> {
   Object.assign(host.style, SVG_SIZE, { position: 'fixed', left: '-9999px', top: '0' });
   document.body.append(host);
   const input = flameInput();
-  const graph = new FlameGraph(host, { select: () => {}, zoom: () => {}, rest: () => {}, tooltip: node => flameTip(input, node) });
+  const graph = new FlameGraph(host, {
+    select: () => {},
+    zoom: () => {},
+    rest: () => {},
+    tooltip: node => flameTip(input, node),
+  });
   graph.theme(dark.value);
   graph.show(input);
   // It takes its size in a frame of its own.
@@ -47,19 +52,78 @@ function markdownText(): string {
 export function ExportMenu() {
   const text = 'text/plain';
   const items: MenuItem[] = [
-    { title: 'pprof', note: 'google/pprof, Grafana, Parca …', test: 'export-pprof',
-      run: () => { void pprof(view.value).then(bytes => download(bytes as Uint8Array<ArrayBuffer>, name('pb.gz'), 'application/gzip')); } },
-    { title: 'Folded stacks', note: 'flamegraph.pl, inferno', test: 'export-folded', run: () => download(folded(view.value), name('folded'), text) },
-    { title: 'SVG', note: 'the flame graph, for a ticket', test: 'export-svg', 
-      run: () => { void svg().then(picture => download(picture, name('svg'), 'image/svg+xml')); } },
-    { title: 'speedscope', note: 'speedscope.app', test: 'export-speedscope',
-      run: () => download(speedscope(view.value, name('speedscope')), name('speedscope.json'), 'application/json') },
-    { title: 'callgrind', note: 'KCachegrind', test: 'export-callgrind', run: () => download(callgrind(view.value, viewCommand()), name('callgrind'), text) },
-    { title: 'CSV', note: 'one line for each stack', test: 'export-csv', run: () => download(csv(view.value), name('csv'), 'text/csv') },
-    { title: 'Markdown', note: 'the table, as a file', test: 'export-markdown', run: () => download(markdownText(), name('md'), 'text/markdown') },
-    { title: 'Copy Markdown', note: 'the table', test: 'copy-markdown', run: () => { void copy(markdownText(), 'the table as Markdown'); } },
-    { title: 'Copy command line', note: 'for this view', test: 'copy-command', run: () => { void copy(viewCommand(), 'the command line'); } },
-    { title: 'Copy link', note: 'to this view', test: 'copy-link', run: () => { void copy(s.linkTo(), 'the link'); } },
+    {
+      title: 'pprof',
+      note: 'google/pprof, Grafana, Parca …',
+      test: 'export-pprof',
+      run: () => {
+        void pprof(view.value).then(bytes =>
+          download(bytes as Uint8Array<ArrayBuffer>, name('pb.gz'), 'application/gzip')
+        );
+      },
+    },
+    {
+      title: 'Folded stacks',
+      note: 'flamegraph.pl, inferno',
+      test: 'export-folded',
+      run: () => download(folded(view.value), name('folded'), text),
+    },
+    {
+      title: 'SVG',
+      note: 'the flame graph, for a ticket',
+      test: 'export-svg',
+      run: () => {
+        void svg().then(picture => download(picture, name('svg'), 'image/svg+xml'));
+      },
+    },
+    {
+      title: 'speedscope',
+      note: 'speedscope.app',
+      test: 'export-speedscope',
+      run: () => download(speedscope(view.value, name('speedscope')), name('speedscope.json'), 'application/json'),
+    },
+    {
+      title: 'callgrind',
+      note: 'KCachegrind',
+      test: 'export-callgrind',
+      run: () => download(callgrind(view.value, viewCommand()), name('callgrind'), text),
+    },
+    {
+      title: 'CSV',
+      note: 'one line for each stack',
+      test: 'export-csv',
+      run: () => download(csv(view.value), name('csv'), 'text/csv'),
+    },
+    {
+      title: 'Markdown',
+      note: 'the table, as a file',
+      test: 'export-markdown',
+      run: () => download(markdownText(), name('md'), 'text/markdown'),
+    },
+    {
+      title: 'Copy Markdown',
+      note: 'the table',
+      test: 'copy-markdown',
+      run: () => {
+        void copy(markdownText(), 'the table as Markdown');
+      },
+    },
+    {
+      title: 'Copy command line',
+      note: 'for this view',
+      test: 'copy-command',
+      run: () => {
+        void copy(viewCommand(), 'the command line');
+      },
+    },
+    {
+      title: 'Copy link',
+      note: 'to this view',
+      test: 'copy-link',
+      run: () => {
+        void copy(s.linkTo(), 'the link');
+      },
+    },
   ];
   return <Menu title="Export" test="export" open={exportOpen} items={items} />;
 }

@@ -1,4 +1,5 @@
-// The flame graph with its switches. The picture itself is flame/: here it gets what to draw, and says what was clicked.
+// The flame graph with its switches. The picture itself is flame/: here it gets what to draw, and says what was
+// clicked.
 import { useEffect, useRef } from 'preact/hooks';
 import { FlameGraph } from '../flame';
 import * as s from '../settings';
@@ -10,11 +11,13 @@ import { WidthSwitch } from './header';
 import { flameAmount, flameTip } from './tip';
 
 interface HostProps {
-  input: FlameInput; test: string; label: string;
+  input: FlameInput;
+  test: string;
+  label: string;
   zoom: number;
   onSelect(entry: number, node: number): void;
   onZoom(node: number): void;
-  keyboard?: boolean;          // keys that nobody else takes are its own
+  keyboard?: boolean; // keys that nobody else takes are its own
 }
 
 export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard }: HostProps) {
@@ -48,7 +51,16 @@ export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard
   useEffect(() => graph.current!.theme(dark.value), [dark.value]);
   useEffect(() => {
     graph.current!.show(input);
-  }, [input.view, input.tree, input.changes, input.width, input.icicle, input.trimTemplates, input.matches, input.selected]);
+  }, [
+    input.view,
+    input.tree,
+    input.changes,
+    input.width,
+    input.icicle,
+    input.trimTemplates,
+    input.matches,
+    input.selected,
+  ]);
   useEffect(() => {
     const sameTree = drawnTree.current === input.tree;
     if (!sameTree || zoom !== drawnZoom.current)
@@ -61,30 +73,94 @@ export function FlameHost({ input, test, label, zoom, onSelect, onZoom, keyboard
 
 export function flameInput(): FlameInput {
   return {
-    view: view.value, tree: tree.value, changes: changes.value, width: s.width.value, icicle: s.icicle.value,
-    trimTemplates: s.trim.value, matches: matches.value, selected: selectedEntry.value,
+    view: view.value,
+    tree: tree.value,
+    changes: changes.value,
+    width: s.width.value,
+    icicle: s.icicle.value,
+    trimTemplates: s.trim.value,
+    matches: matches.value,
+    selected: selectedEntry.value,
   };
 }
 
 export function FlameView() {
   const input = flameInput();
-  return <div class="page flamepage">
-    <div class="switches">
-      <div class="segments" role="group" aria-label="Direction">
-        <button type="button" aria-pressed={s.icicle.value} data-test="icicle" onClick={() => { s.icicle.value = true; }}>Icicle</button>
-        <button type="button" aria-pressed={!s.icicle.value} data-test="upright" onClick={() => { s.icicle.value = false; }}>Flame</button>
+  return (
+    <div class="page flamepage">
+      <div class="switches">
+        <div class="segments" role="group" aria-label="Direction">
+          <button
+            type="button"
+            aria-pressed={s.icicle.value}
+            data-test="icicle"
+            onClick={() => {
+              s.icicle.value = true;
+            }}>
+            Icicle
+          </button>
+          <button
+            type="button"
+            aria-pressed={!s.icicle.value}
+            data-test="upright"
+            onClick={() => {
+              s.icicle.value = false;
+            }}>
+            Flame
+          </button>
+        </div>
+        <div class="segments" role="group" aria-label="Order (i)">
+          <button
+            type="button"
+            aria-pressed={!s.inverted.value}
+            data-test="top-down"
+            title="Callees below their callers"
+            onClick={() => {
+              s.inverted.value = false;
+            }}>
+            From main
+          </button>
+          <button
+            type="button"
+            aria-pressed={s.inverted.value}
+            data-test="inverted"
+            title="Callers below their callees: what allocates, then who asked"
+            onClick={() => {
+              s.inverted.value = true;
+            }}>
+            From allocations
+          </button>
+        </div>
+        <WidthSwitch />
+        <button
+          type="button"
+          data-test="zoom-out"
+          disabled={zoomNode.value === 0}
+          title="To the caller (Backspace)"
+          onClick={zoomOut}>
+          Zoom out
+        </button>
+        <button
+          type="button"
+          data-test="zoom-whole"
+          disabled={zoomNode.value === 0}
+          title="Everything (0)"
+          onClick={() => zoomTo(0)}>
+          Whole picture
+        </button>
+        <span class="dim hint">
+          {s.inverted.value ? 'What allocates is at the root, its callers follow' : 'Callers contain what they call'}
+        </span>
       </div>
-      <div class="segments" role="group" aria-label="Order (i)">
-        <button type="button" aria-pressed={!s.inverted.value} data-test="top-down" title="Callees below their callers"
-          onClick={() => { s.inverted.value = false; }}>From main</button>
-        <button type="button" aria-pressed={s.inverted.value} data-test="inverted" title="Callers below their callees: what allocates, then who asked"
-          onClick={() => { s.inverted.value = true; }}>From allocations</button>
-      </div>
-      <WidthSwitch />
-      <button type="button" data-test="zoom-out" disabled={zoomNode.value === 0} title="To the caller (Backspace)" onClick={zoomOut}>Zoom out</button>
-      <button type="button" data-test="zoom-whole" disabled={zoomNode.value === 0} title="Everything (0)" onClick={() => zoomTo(0)}>Whole picture</button>
-      <span class="dim hint">{s.inverted.value ? 'What allocates is at the root, its callers follow' : 'Callers contain what they call'}</span>
+      <FlameHost
+        input={input}
+        test="flame"
+        label="Flame graph"
+        zoom={zoomNode.value}
+        onSelect={pickNode}
+        onZoom={zoomTo}
+        keyboard
+      />
     </div>
-    <FlameHost input={input} test="flame" label="Flame graph" zoom={zoomNode.value} onSelect={pickNode} onZoom={zoomTo} keyboard />
-  </div>;
+  );
 }

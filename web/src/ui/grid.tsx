@@ -1,20 +1,25 @@
-// A table of any length: only the rows in sight exist. It is a real table that is walked with the arrow keys; one row is
-// the selected one, Enter opens it.
-import type { ComponentChildren } from 'preact';
+// A table of any length: only the rows in sight exist. It is a real table that is walked with the arrow keys; one row
+// is the selected one, Enter opens it.
+import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 export interface Column {
-  key: string; title: string; help?: string;
-  number?: boolean;            // aligned to the right
-  width?: number;              // pixels; without: what is left
+  key: string;
+  title: string;
+  help?: string;
+  number?: boolean; // aligned to the right
+  width?: number; // pixels; without: what is left
   sortable?: boolean;
 }
 
 export interface GridProps {
-  label: string; test: string; columns: Column[]; count: number;
+  label: string;
+  test: string;
+  columns: Column[];
+  count: number;
   cell(row: number, column: string): ComponentChildren;
   rowClass?(row: number): string;
-  selected: number;            // -1: none
+  selected: number; // -1: none
   onSelect(row: number, byKey: boolean): void;
   onOpen?(row: number): void;
   sort?: { key: string; ascending: boolean };
@@ -25,23 +30,38 @@ export interface GridProps {
 const ROW = 24;
 const HEAD = 26;
 const SPARE = 6;
-const NAME = 260;                      // pixels that are left for names at least
+const NAME = 260; // pixels that are left for names at least
 // Browsers draw nothing taller; the rows beyond are reached with filters or another order.
 const MOST = 1_200_000;
 
 function Head({ columns, sort, onSort }: Pick<GridProps, 'columns' | 'sort' | 'onSort'>) {
-  return <thead><tr aria-rowindex={1}>
-    {columns.map(column => {
-      const sorted = sort?.key === column.key ? (sort.ascending ? 'ascending' as const : 'descending' as const) : undefined;
-      return <th key={column.key} scope="col" class={column.number ? 'number' : ''} title={column.help} aria-sort={sorted}>
-        {column.sortable && onSort
-          ? <button type="button" class="sort" onClick={() => onSort(column.key)}>
-            {column.title}<span aria-hidden="true">{sorted === 'ascending' ? ' ▲' : sorted ? ' ▼' : ''}</span>
-          </button>
-          : column.title}
-      </th>;
-    })}
-  </tr></thead>;
+  return (
+    <thead>
+      <tr aria-rowindex={1}>
+        {columns.map(column => {
+          const sorted =
+            sort?.key === column.key ? (sort.ascending ? ('ascending' as const) : ('descending' as const)) : undefined;
+          return (
+            <th
+              key={column.key}
+              scope="col"
+              class={column.number ? 'number' : ''}
+              title={column.help}
+              aria-sort={sorted}>
+              {column.sortable && onSort ? (
+                <button type="button" class="sort" onClick={() => onSort(column.key)}>
+                  {column.title}
+                  <span aria-hidden="true">{sorted === 'ascending' ? ' ▲' : sorted ? ' ▼' : ''}</span>
+                </button>
+              ) : (
+                column.title
+              )}
+            </th>
+          );
+        })}
+      </tr>
+    </thead>
+  );
 }
 
 function useHeight() {
@@ -58,9 +78,43 @@ function useHeight() {
   return { box, height };
 }
 
+// The selected row is in sight, wherever it was chosen.
+function useReveal(box: RefObject<HTMLDivElement | null>, selected: number, count: number) {
+  useEffect(() => {
+    const element = box.current!;
+    if (selected < 0)
+      return;
+    const from = selected * ROW;
+    const visible = element.clientHeight - HEAD;
+    if (from < element.scrollTop)
+      element.scrollTop = from;
+    else if (from + ROW > element.scrollTop + visible)
+      element.scrollTop = from + ROW - visible;
+  }, [selected, count]);
+}
+
+function rowOf(event: Event): number {
+  const row = (event.target as HTMLElement).closest('tr[data-row]');
+  return row ? Number(row.getAttribute('data-row')) : -1;
+}
+
+// In place of the rows out of sight.
+function Space({ rows, columns }: { rows: number; columns: number }) {
+  return rows <= 0 ? null : (
+    <tr aria-hidden="true" class="space">
+      <td colSpan={columns} style={{ height: `${rows * ROW}px` }} />
+    </tr>
+  );
+}
+
 function moved(key: string, from: number, count: number, page: number): number | null {
   const to: Record<string, number> = {
-    ArrowDown: from + 1, ArrowUp: from < 0 ? 0 : from - 1, PageDown: from + page, PageUp: from - page, Home: 0, End: count - 1,
+    ArrowDown: from + 1,
+    ArrowUp: from < 0 ? 0 : from - 1,
+    PageDown: from + page,
+    PageUp: from - page,
+    Home: 0,
+    End: count - 1,
   };
   return key in to ? Math.max(0, Math.min(count - 1, to[key])) : null;
 }
@@ -73,17 +127,7 @@ export function Grid(props: GridProps) {
   const first = Math.max(0, Math.min(Math.floor(top / ROW) - SPARE, count - 1));
   const last = Math.min(count, first + Math.ceil(height / ROW) + 2 * SPARE);
 
-  useEffect(() => {
-    const element = box.current!;
-    if (selected < 0)
-      return;
-    const from = selected * ROW;
-    const visible = element.clientHeight - HEAD;
-    if (from < element.scrollTop)
-      element.scrollTop = from;
-    else if (from + ROW > element.scrollTop + visible)
-      element.scrollTop = from + ROW - visible;
-  }, [selected, count]);
+  useReveal(box, selected, count);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.altKey || event.metaKey || (event.target as HTMLElement).tagName === 'BUTTON')
@@ -98,10 +142,6 @@ export function Grid(props: GridProps) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const rowOf = (event: Event) => {
-    const row = (event.target as HTMLElement).closest('tr[data-row]');
-    return row ? Number(row.getAttribute('data-row')) : -1;
-  };
   const onClick = (event: Event) => {
     const row = rowOf(event);
     if (row >= 0)
@@ -115,25 +155,53 @@ export function Grid(props: GridProps) {
 
   const rows = [];
   for (let row = first; row < last; row++)
-    rows.push(<tr key={row} id={`${test}-${row}`} data-row={row} aria-rowindex={row + 2} aria-selected={row === selected}
-      class={rowClass?.(row) ?? ''}>
-      {columns.map(column => <td key={column.key} class={column.number ? 'number' : 'text'}>{cell(row, column.key)}</td>)}
-    </tr>);
-  return <div class="scroll" ref={box} onScroll={event => setTop(event.currentTarget.scrollTop)}>
-    <table class="grid" role="grid" aria-label={label} aria-rowcount={props.count + 1} tabIndex={0} data-test={test}
-      aria-activedescendant={selected >= first && selected < last ? `${test}-${selected}` : undefined}
-      style={{ minWidth: `${columns.reduce((sum, column) => sum + (column.width ?? NAME), 0)}px` }}
-      onKeyDown={onKeyDown} onClick={onClick} onDblClick={onDblClick}>
-      <colgroup>{columns.map(column => <col key={column.key} style={column.width ? { width: `${column.width}px` } : {}} />)}</colgroup>
-      <Head {...props} />
-      <tbody>
-        {first > 0 && <tr aria-hidden="true" class="space"><td colSpan={columns.length} style={{ height: `${first * ROW}px` }} /></tr>}
-        {rows}
-        {last < count && <tr aria-hidden="true" class="space">
-          <td colSpan={columns.length} style={{ height: `${(count - last) * ROW}px` }} /></tr>}
-      </tbody>
-    </table>
-    {count === 0 && <p class="empty">{empty}</p>}
-    {count < props.count && <p class="empty">The first {count.toLocaleString('en')} of {props.count.toLocaleString('en')} rows are listed.</p>}
-  </div>;
+    rows.push(
+      <tr
+        key={row}
+        id={`${test}-${row}`}
+        data-row={row}
+        aria-rowindex={row + 2}
+        aria-selected={row === selected}
+        class={rowClass?.(row) ?? ''}>
+        {columns.map(column => (
+          <td key={column.key} class={column.number ? 'number' : 'text'}>
+            {cell(row, column.key)}
+          </td>
+        ))}
+      </tr>
+    );
+  return (
+    <div class="scroll" ref={box} onScroll={event => setTop(event.currentTarget.scrollTop)}>
+      <table
+        class="grid"
+        role="grid"
+        aria-label={label}
+        aria-rowcount={props.count + 1}
+        tabIndex={0}
+        data-test={test}
+        aria-activedescendant={selected >= first && selected < last ? `${test}-${selected}` : undefined}
+        style={{ minWidth: `${columns.reduce((sum, column) => sum + (column.width ?? NAME), 0)}px` }}
+        onKeyDown={onKeyDown}
+        onClick={onClick}
+        onDblClick={onDblClick}>
+        <colgroup>
+          {columns.map(column => (
+            <col key={column.key} style={column.width ? { width: `${column.width}px` } : {}} />
+          ))}
+        </colgroup>
+        <Head {...props} />
+        <tbody>
+          <Space rows={first} columns={columns.length} />
+          {rows}
+          <Space rows={count - last} columns={columns.length} />
+        </tbody>
+      </table>
+      {count === 0 && <p class="empty">{empty}</p>}
+      {count < props.count && (
+        <p class="empty">
+          The first {count.toLocaleString('en')} of {props.count.toLocaleString('en')} rows are listed.
+        </p>
+      )}
+    </div>
+  );
 }

@@ -1,5 +1,5 @@
-// What grew, first: over all snapshots, by function or by stack. Each row tells how it went, by how much it changed from
-// the first snapshot to the last, and whether sampling alone explains that.
+// What grew, first: over all snapshots, by function or by stack. Each row tells how it went, by how much it changed
+// from the first snapshot to the last, and whether sampling alone explains that.
 import { batch } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { entriesOf, type Growth } from '../model';
@@ -10,6 +10,7 @@ import { NONE, type View } from '../types';
 import { Grid, type Column } from './grid';
 import { Name, shownName } from './name';
 import { amountText, changeCell, countText, entryNote, errorAt } from './numbers';
+import { usePicked } from './picked';
 import { Spark } from './spark';
 import { GRANULARITY, Status } from './table';
 
@@ -17,7 +18,14 @@ const SHOWN_CALLERS = 4;
 
 const COLUMNS: Column[] = [
   { key: 'spark', title: 'Over time', width: 112, help: 'All snapshots, from zero' },
-  { key: 'growth', title: 'Growth', width: 96, number: true, sortable: true, help: 'From the first snapshot to the last' },
+  {
+    key: 'growth',
+    title: 'Growth',
+    width: 96,
+    number: true,
+    sortable: true,
+    help: 'From the first snapshot to the last',
+  },
   { key: 'error', title: '±', width: 136, number: true, help: '95 % interval of the growth' },
   { key: 'now', title: 'Now', width: 84, number: true, sortable: true, help: 'In the last snapshot' },
   { key: 'objects', title: 'Objects', width: 80, number: true, sortable: true, help: 'Blocks in the last snapshot' },
@@ -30,21 +38,41 @@ function orderOf(g: Growth, objects: Float64Array | null, sort: s.RankSort, asce
   const { name } = g.view.entries;
   const change = (i: number) => amounts.now[i] - amounts.base[i];
   const place = new Int32Array(g.n);
-  order.forEach((item, at) => { place[item] = at; });
+  order.forEach((item, at) => {
+    place[item] = at;
+  });
   const by: Record<s.RankSort, (a: number, b: number) => number> = {
-    growth: (a, b) => ascending ? change(b) - change(a) : significant[b] - significant[a] || change(b) - change(a),
+    growth: (a, b) => (ascending ? change(b) - change(a) : significant[b] - significant[a] || change(b) - change(a)),
     now: (a, b) => amounts.now[b] - amounts.now[a],
     objects: (a, b) => (objects?.[entry[b]] ?? 0) - (objects?.[entry[a]] ?? 0),
-    name: (a, b) => entry[a] === NONE ? 0 : name[entry[a]] < name[entry[b]] ? 1 : name[entry[a]] > name[entry[b]] ? -1 : 0,
+    name: (a, b) =>
+      entry[a] === NONE ? 0 : name[entry[a]] < name[entry[b]] ? 1 : name[entry[a]] > name[entry[b]] ? -1 : 0,
   };
   const direction = ascending ? -1 : 1;
   return order.slice().sort((a, b) => direction * by[sort](a, b) || place[a] - place[b]);
 }
 
 function StackName({ v, frames }: { v: View; frames: readonly number[] }) {
-  const words = frames.slice(0, SHOWN_CALLERS + 1).map(frame => frame === NONE ? '(other)' : shownName(v.entries.name[frame], 60));
-  return <span class="name" title={frames.slice(0, 40).map(frame => frame === NONE ? '(other)' : shownName(v.entries.name[frame], 100)).join('\n')}>
-    {words[0]}<span class="dim">{words.slice(1).map(word => ` ← ${word}`).join('')}{frames.length > SHOWN_CALLERS + 1 ? ' ← …' : ''}</span></span>;
+  const words = frames
+    .slice(0, SHOWN_CALLERS + 1)
+    .map(frame => (frame === NONE ? '(other)' : shownName(v.entries.name[frame], 60)));
+  return (
+    <span
+      class="name"
+      title={frames
+        .slice(0, 40)
+        .map(frame => (frame === NONE ? '(other)' : shownName(v.entries.name[frame], 100)))
+        .join('\n')}>
+      {words[0]}
+      <span class="dim">
+        {words
+          .slice(1)
+          .map(word => ` ← ${word}`)
+          .join('')}
+        {frames.length > SHOWN_CALLERS + 1 ? ' ← …' : ''}
+      </span>
+    </span>
+  );
 }
 
 function framesOf(g: Growth, item: number): number[] | null {
@@ -59,14 +87,24 @@ function cellOf(g: Growth, objects: Float64Array | null, item: number, key: stri
   const v = g.view;
   const entry = g.entry[item];
   switch (key) {
-    case 'spark': return <Spark values={g.values.map(values => values[item])} />;
-    case 'growth': return changeCell(v, g.amounts, item);
-    case 'error': return errorAt(v, g.amounts, item);
-    case 'now': return amountText(v, g.amounts.now[item]);
-    case 'objects': return objects ? countText(objects[entry]) : '';
-    case 'status': return <Status status={statusShown(g, item)} />;
-    default: return entry === NONE ? <StackName v={v} frames={framesOf(g, item) ?? []} />
-      : <Name name={v.entries.name[entry]} note={entryNote(v, entry)} found={matches.value?.[entry] === 1} />;
+    case 'spark':
+      return <Spark values={g.values.map(values => values[item])} />;
+    case 'growth':
+      return changeCell(v, g.amounts, item);
+    case 'error':
+      return errorAt(v, g.amounts, item);
+    case 'now':
+      return amountText(v, g.amounts.now[item]);
+    case 'objects':
+      return objects ? countText(objects[entry]) : '';
+    case 'status':
+      return <Status status={statusShown(g, item)} />;
+    default:
+      return entry === NONE ? (
+        <StackName v={v} frames={framesOf(g, item) ?? []} />
+      ) : (
+        <Name name={v.entries.name[entry]} note={entryNote(v, entry)} found={matches.value?.[entry] === 1} />
+      );
   }
 }
 
@@ -78,10 +116,12 @@ function selectedItem(g: Growth, order: Uint32Array): number {
     return -1;
   if (s.rankBy.value !== 'stack')
     return order.findIndex(item => g.entry[item] === entry);
-  return stack ? order.findIndex(item => {
-    const frames = framesOf(g, item)!;
-    return frames.length === stack.frames.length && frames.every((frame, i) => frame === stack.frames[i]);
-  }) : -1;
+  return stack
+    ? order.findIndex(item => {
+        const frames = framesOf(g, item)!;
+        return frames.length === stack.frames.length && frames.every((frame, i) => frame === stack.frames[i]);
+      })
+    : -1;
 }
 
 function Ranking() {
@@ -90,10 +130,12 @@ function Ranking() {
   const byStack = s.rankBy.value === 'stack';
   const [sort, up] = [s.rankSort.value, s.rankUp.value];
   const order = useMemo(() => orderOf(g, objects, sort, up), [g, objects, sort, up]);
-  const selected = useMemo(() => selectedItem(g, order), [order, selectedStack.value, selectedEntry.value]);
+  const picked = usePicked(order);
+  const found = useMemo(() => selectedItem(g, order), [order, selectedStack.value, selectedEntry.value]);
+  const selected = picked.row >= 0 ? picked.row : found;
   const pick = (row: number, byKey: boolean) => {
     const frames = framesOf(g, order[row]);
-    const change = () => frames ? pickFrames(frames) : pickEntry(g.entry[order[row]]);
+    const change = () => (frames ? picked.pick(row, () => pickFrames(frames)) : pickEntry(g.entry[order[row]]));
     if (byKey)
       s.quietly(change);
     else
@@ -107,37 +149,79 @@ function Ranking() {
         s.rankSort.value = known;
       });
   };
-  return <Grid label="Growth" test="growth" count={order.length} selected={selected}
-    columns={[...COLUMNS.filter(({ key }) => key === 'objects' ? objects !== null : key !== 'error' || g.view.hasError),
-      { key: 'name', title: byStack ? 'Stack (what allocated first)' : GRANULARITY[g.view.options.by], sortable: !byStack }]}
-    cell={(row, key) => cellOf(g, objects, order[row], key)} rowClass={row => statusShown(g, order[row]) === 'noise' ? 'noise' : ''}
-    sort={{ key: sort, ascending: up }} onSort={onSort} onSelect={pick}
-    onOpen={row => { pick(row, false); s.tab.value = 'sandwich'; }}
-    empty="Nothing changed between the first and the last snapshot, as far as the filters let it through." />;
+  return (
+    <Grid
+      label="Growth"
+      test="growth"
+      count={order.length}
+      selected={selected}
+      columns={[
+        ...COLUMNS.filter(({ key }) => (key === 'objects' ? objects !== null : key !== 'error' || g.view.hasError)),
+        {
+          key: 'name',
+          title: byStack ? 'Stack (what allocated first)' : GRANULARITY[g.view.options.by],
+          sortable: !byStack,
+        },
+      ]}
+      cell={(row, key) => cellOf(g, objects, order[row], key)}
+      rowClass={row => (statusShown(g, order[row]) === 'noise' ? 'noise' : '')}
+      sort={{ key: sort, ascending: up }}
+      onSort={onSort}
+      onSelect={pick}
+      onOpen={row => {
+        pick(row, false);
+        s.tab.value = 'sandwich';
+      }}
+      empty="Nothing changed between the first and the last snapshot, as far as the filters let it through."
+    />
+  );
 }
 
 export function GrowthView() {
   const { snapshots } = theData();
   if (snapshots.length < 2)
-    return <div class="page"><p class="empty" data-test="growth-empty">Growth needs two snapshots or more of one process:
-      “heapgauge view EARLIER.heap LATER.heap”. The flame graph and the table show this one.</p></div>;
-  const g = growthNow.value;
-  const choice = (test: string, title: string, help: string, pressed: boolean, run: () => void) =>
-    <button type="button" aria-pressed={pressed} data-test={test} title={help} onClick={run}>{title}</button>;
-  const byStack = s.rankBy.value === 'stack';
-  return <div class="page">
-    <div class="switches">
-      <div class="segments" role="group" aria-label="Rows">
-        {choice('rank-function', `By ${g.view.options.by}`, 'One row for each', !byStack, () => { s.rankBy.value = 'function'; })}
-        {choice('rank-stack', 'By stack', 'One row for each whole stack', byStack, () => { s.rankBy.value = 'stack'; })}
+    return (
+      <div class="page">
+        <p class="empty" data-test="growth-empty">
+          Growth needs two snapshots or more of one process: “heapgauge view EARLIER.heap LATER.heap”. The flame graph
+          and the table show this one.
+        </p>
       </div>
-      {!byStack && <div class="segments" role="group" aria-label="Amounts">
-        {choice('rank-flat', 'Flat', 'What each allocated itself', s.rankOf.value === 'flat', () => { s.rankOf.value = 'flat'; })}
-        {choice('rank-cum', 'Cum', 'With all that it called', s.rankOf.value === 'cum', () => { s.rankOf.value = 'cum'; })}
-      </div>}
-      <span class="dim">From the first of {snapshots.length} snapshots to the last
-        {g.unchanged > 0 && `; ${g.unchanged.toLocaleString('en')} that did not change are left out`}</span>
+    );
+  const g = growthNow.value;
+  const choice = (test: string, title: string, help: string, pressed: boolean, run: () => void) => (
+    <button type="button" aria-pressed={pressed} data-test={test} title={help} onClick={run}>
+      {title}
+    </button>
+  );
+  const byStack = s.rankBy.value === 'stack';
+  return (
+    <div class="page">
+      <div class="switches">
+        <div class="segments" role="group" aria-label="Rows">
+          {choice('rank-function', `By ${g.view.options.by}`, 'One row for each', !byStack, () => {
+            s.rankBy.value = 'function';
+          })}
+          {choice('rank-stack', 'By stack', 'One row for each whole stack', byStack, () => {
+            s.rankBy.value = 'stack';
+          })}
+        </div>
+        {!byStack && (
+          <div class="segments" role="group" aria-label="Amounts">
+            {choice('rank-flat', 'Flat', 'What each allocated itself', s.rankOf.value === 'flat', () => {
+              s.rankOf.value = 'flat';
+            })}
+            {choice('rank-cum', 'Cum', 'With all that it called', s.rankOf.value === 'cum', () => {
+              s.rankOf.value = 'cum';
+            })}
+          </div>
+        )}
+        <span class="dim">
+          From the first of {snapshots.length} snapshots to the last
+          {g.unchanged > 0 && `; ${g.unchanged.toLocaleString('en')} that did not change are left out`}
+        </span>
+      </div>
+      <Ranking />
     </div>
-    <Ranking />
-  </div>;
+  );
 }

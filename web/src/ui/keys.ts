@@ -15,29 +15,42 @@ function focusOn(test: string) {
 
 const KEYS: Record<string, () => void> = {
   '/': () => focusOn('search'),
-  '?': () => { helpOpen.value = !helpOpen.value; },
-  'n': () => searchNext(1),
-  'N': () => searchNext(-1),
-  'i': () => { s.inverted.value = !s.inverted.value; },
-  'd': toggleDiff,
-  'm': nextMetric,
-  'r': () => { s.collapse.value = !s.collapse.value; },
-  't': nextTheme,
-  'c': copySelected,
-  'e': () => { exportOpen.value = !exportOpen.value; },
-  'Escape': letGo,
+  '?': () => {
+    helpOpen.value = !helpOpen.value;
+  },
+  n: () => searchNext(1),
+  N: () => searchNext(-1),
+  i: () => {
+    s.inverted.value = !s.inverted.value;
+  },
+  d: toggleDiff,
+  m: nextMetric,
+  r: () => {
+    s.collapse.value = !s.collapse.value;
+  },
+  t: nextTheme,
+  c: copySelected,
+  e: () => {
+    exportOpen.value = !exportOpen.value;
+  },
+  Escape: letGo,
 };
 
 function inField(target: EventTarget | null): boolean {
-  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement
-    || (target instanceof HTMLInputElement && target.type !== 'checkbox');
+  return (
+    target instanceof HTMLTextAreaElement
+    || target instanceof HTMLSelectElement
+    || (target instanceof HTMLInputElement && target.type !== 'checkbox')
+  );
 }
 
 // Keys that a button in focus uses itself, and the arrows of what scrolls.
 function taken(event: KeyboardEvent): boolean {
   const { target, key } = event;
-  return (target instanceof HTMLButtonElement && (key === 'Enter' || key === ' '))
-    || (key.startsWith('Arrow') && target instanceof Element && target.closest('.details, [role=feed]') !== null);
+  return (
+    (target instanceof HTMLButtonElement && (key === 'Enter' || key === ' '))
+    || (key.startsWith('Arrow') && target instanceof Element && target.closest('.details, [role=feed]') !== null)
+  );
 }
 
 function run(event: KeyboardEvent): boolean {

@@ -32,7 +32,12 @@ export function fullName(name: string): string {
 }
 
 export function Name({ name, note, found }: { name: string; note?: string | undefined; found?: boolean }) {
-  return <span class={found ? 'name found' : 'name'} title={fullName(name)}>{shownName(name)}{note && <span class="dim"> {note}</span>}</span>;
+  return (
+    <span class={found ? 'name found' : 'name'} title={fullName(name)}>
+      {shownName(name)}
+      {note && <span class="dim"> {note}</span>}
+    </span>
+  );
 }
 
 export function fileName(path: string): string {

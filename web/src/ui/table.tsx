@@ -10,25 +10,43 @@ import { Name } from './name';
 import { amountText, changeCell, entryNote, errorAt, percentText } from './numbers';
 
 export const GRANULARITY: Record<Granularity, string> = {
-  thread: 'Thread', file: 'File', binary: 'Binary', line: 'Line', function: 'Function',
+  thread: 'Thread',
+  file: 'File',
+  binary: 'Binary',
+  line: 'Line',
+  function: 'Function',
 };
 
 function columnsOf(v: View): Column[] {
-  const number = (key: string, title: string, width: number, help: string, sortable = false): Column =>
-    ({ key, title, width, help, number: true, sortable });
+  const number = (key: string, title: string, width: number, help: string, sortable = false): Column => ({
+    key,
+    title,
+    width,
+    help,
+    number: true,
+    sortable,
+  });
   const error = v.hasError ? [number('error', '±', 128, '95 % interval')] : [];
   const name: Column = { key: 'name', title: GRANULARITY[v.options.by], sortable: true };
   if (v.diff)
     return [
-      number('flat-change', 'Δ flat', 92, 'Change of what it holds itself', true), ...error,
+      number('flat-change', 'Δ flat', 92, 'Change of what it holds itself', true),
+      ...error,
       number('flat', 'Flat', 84, 'What it holds itself, in the shown snapshot', true),
       number('cum-change', 'Δ cum', 92, 'Change of what it holds with its callees', true),
       number('cum', 'Cum', 84, 'What it holds with its callees, in the shown snapshot', true),
-      { key: 'status', title: 'Change', width: 76, help: 'noise: sampling alone explains it' }, name];
+      { key: 'status', title: 'Change', width: 76, help: 'noise: sampling alone explains it' },
+      name,
+    ];
   return [
-    number('flat', 'Flat', 84, 'What it holds itself', true), number('flat-percent', '%', 68, 'Flat in percent of the total'), ...error,
-    number('cum', 'Cum', 84, 'What it holds with its callees', true), number('cum-percent', '%', 68, 'Cum in percent of the total'),
-    ...(v.hasError ? [number('cum-error', '±', 128, '95 % interval of cum')] : []), name];
+    number('flat', 'Flat', 84, 'What it holds itself', true),
+    number('flat-percent', '%', 68, 'Flat in percent of the total'),
+    ...error,
+    number('cum', 'Cum', 84, 'What it holds with its callees', true),
+    number('cum-percent', '%', 68, 'Cum in percent of the total'),
+    ...(v.hasError ? [number('cum-error', '±', 128, '95 % interval of cum')] : []),
+    name,
+  ];
 }
 
 // The larger of what both sides hold: entries of zero everywhere are left out.
@@ -49,7 +67,11 @@ function keyOf(v: View, totals: EntryTotals, sort: s.Sort): (i: number) => numbe
 
 // Equal by one, ordered by the other.
 const SECOND: Record<s.Sort, s.Sort> = {
-  'name': 'name', 'flat': 'cum', 'cum': 'flat', 'flat-change': 'cum-change', 'cum-change': 'flat-change',
+  name: 'name',
+  flat: 'cum',
+  cum: 'flat',
+  'flat-change': 'cum-change',
+  'cum-change': 'flat-change',
 };
 
 // Of changes, those beyond noise come first.
@@ -58,17 +80,19 @@ export function tableOrder(v: View, totals: EntryTotals, sort: s.Sort, ascending
   const noise = v.diff && !ascending && sort.endsWith('change') ? totals.significant : null;
   const rows: number[] = [];
   for (let i = 0; i < v.entries.n; i++)
-    if (holds(totals.cum, i) || holds(totals.flat, i))
-      rows.push(i);
+    if (holds(totals.cum, i) || holds(totals.flat, i)) rows.push(i);
   const direction = ascending ? 1 : -1;
-  const byName = (a: number, b: number) => name[a] < name[b] ? -1 : name[a] > name[b] ? 1 : a - b;
+  const byName = (a: number, b: number) => (name[a] < name[b] ? -1 : name[a] > name[b] ? 1 : a - b);
   if (sort === 'name') {
     rows.sort((a, b) => (ascending ? 1 : -1) * byName(a, b));
   } else {
     const key = keyOf(v, totals, sort);
     const second = keyOf(v, totals, SECOND[sort]);
-    const rank = (i: number) => noise && !noise[i] ? 1 : 0;
-    rows.sort((a, b) => rank(a) - rank(b) || direction * (key(a) - key(b)) || direction * (second(a) - second(b)) || byName(a, b));
+    const rank = (i: number) => (noise && !noise[i] ? 1 : 0);
+    rows.sort(
+      (a, b) =>
+        rank(a) - rank(b) || direction * (key(a) - key(b)) || direction * (second(a) - second(b)) || byName(a, b)
+    );
   }
   return Uint32Array.from(rows);
 }
@@ -83,32 +107,49 @@ export function statusOf(amounts: Amounts, i: number, significant: Uint8Array | 
 }
 
 export function Status({ status }: { status: string }) {
-  const marks: Record<string, string> = { new: '✚ new', gone: '✕ gone', grown: '▲ grown', shrunk: '▼ shrunk', noise: '~ noise' };
+  const marks: Record<string, string> = {
+    new: '✚ new',
+    gone: '✕ gone',
+    grown: '▲ grown',
+    shrunk: '▼ shrunk',
+    noise: '~ noise',
+  };
   return status === '' ? null : <span class={`badge ${status}`}>{marks[status] ?? status}</span>;
 }
 
 export function TableView() {
   const v = view.value;
   const totals = totalsFlat.value;
-  const sort = !v.diff && s.sort.value.endsWith('change') ? 'flat' : v.diff && s.sort.value === s.sort.begin ? 'flat-change' : s.sort.value;
+  const sort =
+    !v.diff && s.sort.value.endsWith('change')
+      ? 'flat'
+      : v.diff && s.sort.value === s.sort.begin
+        ? 'flat-change'
+        : s.sort.value;
   const verdict = sort.startsWith('cum') ? totalsCum.value : totals;
   const order = useMemo(() => tableOrder(v, verdict, sort, s.ascending.value), [v, verdict, sort, s.ascending.value]);
   const place = useMemo(() => {
     const inverse = new Int32Array(v.entries.n).fill(-1);
-    order.forEach((entry, row) => { inverse[entry] = row; });
+    order.forEach((entry, row) => {
+      inverse[entry] = row;
+    });
     return inverse;
   }, [order]);
   const { flat, cum } = totals;
   const cells: Record<string, (i: number) => ComponentChildren> = {
-    'flat': i => amountText(v, flat.now[i]), 'cum': i => amountText(v, cum.now[i]),
-    'flat-percent': i => percentText(flat.now[i], v.totalAll.now), 'cum-percent': i => percentText(cum.now[i], v.totalAll.now),
-    'error': i => errorAt(v, flat, i), 'cum-error': i => errorAt(v, cum, i),
-    'flat-change': i => changeCell(v, flat, i), 'cum-change': i => changeCell(v, cum, i),
-    'status': i => <Status status={status(i)} />,
-    'name': i => <Name name={v.entries.name[i]} note={entryNote(v, i)} found={matches.value?.[i] === 1} />,
+    flat: i => amountText(v, flat.now[i]),
+    cum: i => amountText(v, cum.now[i]),
+    'flat-percent': i => percentText(flat.now[i], v.totalAll.now),
+    'cum-percent': i => percentText(cum.now[i], v.totalAll.now),
+    error: i => errorAt(v, flat, i),
+    'cum-error': i => errorAt(v, cum, i),
+    'flat-change': i => changeCell(v, flat, i),
+    'cum-change': i => changeCell(v, cum, i),
+    status: i => <Status status={status(i)} />,
+    name: i => <Name name={v.entries.name[i]} note={entryNote(v, i)} found={matches.value?.[i] === 1} />,
   };
   const judged = sort.startsWith('cum') ? cum : flat;
-  const status = (i: number) => v.diff ? statusOf(judged, i, v.hasError ? verdict.significant : null) : '';
+  const status = (i: number) => (v.diff ? statusOf(judged, i, v.hasError ? verdict.significant : null) : '');
   const onSort = (key: string) => {
     const known = s.SORTS.find(name => name === key);
     if (!known)
@@ -116,11 +157,25 @@ export function TableView() {
     s.ascending.value = sort === known ? !s.ascending.value : known === 'name';
     s.sort.value = known;
   };
-  return <div class="page">
-    <Grid label="All entries" test="table" columns={columnsOf(v)} count={order.length} selected={place[selectedEntry.value] ?? -1}
-      cell={(row, key) => cells[key](order[row])} rowClass={row => status(order[row]) === 'noise' ? 'noise' : ''} sort={{ key: sort, ascending: s.ascending.value }} onSort={onSort}
-      onSelect={(row, byKey) => byKey ? moveTo(order[row]) : pickEntry(order[row])}
-      onOpen={row => { pickEntry(order[row]); s.tab.value = 'sandwich'; }}
-      empty="Nothing is left: the filters let no stack through." />
-  </div>;
+  return (
+    <div class="page">
+      <Grid
+        label="All entries"
+        test="table"
+        columns={columnsOf(v)}
+        count={order.length}
+        selected={place[selectedEntry.value] ?? -1}
+        cell={(row, key) => cells[key](order[row])}
+        rowClass={row => (status(order[row]) === 'noise' ? 'noise' : '')}
+        sort={{ key: sort, ascending: s.ascending.value }}
+        onSort={onSort}
+        onSelect={(row, byKey) => (byKey ? moveTo(order[row]) : pickEntry(order[row]))}
+        onOpen={row => {
+          pickEntry(order[row]);
+          s.tab.value = 'sandwich';
+        }}
+        empty="Nothing is left: the filters let no stack through."
+      />
+    </div>
+  );
 }
