@@ -488,7 +488,9 @@ static int write_block(struct page_source *s, struct page_tree *t, struct buf *o
 
 #define TRIES 8
 #define CLOSE_TO 0.97           /* part of the limit that is aimed at */
-#define CLOSE_ENOUGH 0.87
+
+/* Part of the limit that has to be used, by try: each takes as long as the others. */
+static const double close_enough[TRIES] = { 0.87, 0.87, 0.85, 0.85, 0.8, 0.8, 0.7, 0 };
 
 /*
  * The cost that should give the wanted size: size is nearly a straight line over cost, whose slope the last two tries tell; after the
@@ -502,28 +504,46 @@ static double next_cost(double cost, double size, double last_cost, double last_
 	return fmax(0, cost + (wanted - size) / slope);
 }
 
-/* Costs are guesses, on the high side; mostly the first or the second try fits. */
+/* What was tried, to choose the next budget by. */
+struct tries {
+	double limit;
+	double last_cost, last_size;
+	double fits, over;              /* the largest budget that fit, the smallest that didn't */
+};
+
+static double next_budget(struct tries *x, double budget, double cost, double size)
+{
+	if (size <= x->limit)
+		x->fits = fmax(x->fits, budget);
+	else
+		x->over = fmin(x->over, budget);
+	/* What is folded costs, too: more than the budget. */
+	double next = budget * next_cost(cost, size, x->last_cost, x->last_size, x->limit * CLOSE_TO) / fmax(cost, 1);
+	x->last_cost = cost;
+	x->last_size = size;
+	if (next > x->fits && next < x->over)
+		return next;
+	return isfinite(x->over) ? (x->fits + x->over) / 2 : x->fits * 1.5;
+}
+
+/* Costs are guesses, on the high side; mostly the first or the second try fits. The last one repeats the best, or tells nothing. */
 static int write_within(struct page_source *s, struct buf *out, bool *ret_complete, struct error *err)
 {
 	double limit = (double)s->o->limit_bytes, budget = limit > 0 ? limit * CLOSE_TO : INFINITY;
-	double last_cost = 0, last_size = 0, wanted = limit * CLOSE_TO;
+	struct tries x = { .limit = limit, .over = INFINITY };
 	size_t start = out->len;
-	for (int i = 1; i <= TRIES; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		struct page_tree t;
 		out->len = start;
-		int code = page_tree_make(s, i < TRIES ? budget : 0, &t, err);
+		int code = page_tree_make(s, i + 1 < TRIES ? budget : x.fits, &t, err);
 		if (!code)
 			code = write_block(s, &t, out, err);
 		*ret_complete = !t.folded_stacks;
 		double cost = t.cost, size = (double)(out->len - start);
 		page_tree_finish(&t);
-		if (code || !(limit > 0) || (size <= limit && (*ret_complete || size > limit * CLOSE_ENOUGH || i > 3)))
+		if (code || !(limit > 0) || (size <= limit && (*ret_complete || size > limit * close_enough[i])))
 			return code;
-		/* What is folded costs, too. */
-		budget *= next_cost(cost, size, last_cost, last_size, wanted) / cost;
-		wanted = i > 2 ? wanted * 0.9 : wanted;
-		last_cost = cost;
-		last_size = size;
+		budget = next_budget(&x, budget, cost, size);
 	}
 	out->len = start;
 	return error_set(err, E_LIMIT, "the page's data do not fit into %zu bytes, however much is left out: allow more (--max-size)",

@@ -19,6 +19,7 @@ after=$dumped
 
 # views OPTION… : a view in the background, its address in $url, its number in $view.
 views() {
+	: >url
 	"$HEAPGAUGE" view --no-browser "$@" >url 2>said </dev/null &
 	view=$!
 	started+=("$view")
@@ -188,6 +189,7 @@ fi
 mkdir bin
 printf '#!/bin/sh\necho "$1" >>"%s/opened"\n' "$scratch" >bin/xdg-open
 chmod +x bin/xdg-open
+: >url
 PATH=$scratch/bin:$PATH DISPLAY=:99 "$HEAPGAUGE" view "$before" >url 2>said </dev/null &
 view=$!
 started+=("$view")
