@@ -1,8 +1,8 @@
 // A data block from a description, as docs/page.md has it: for tests of what reads blocks.
 //
-// { types: [{ type, unit, times }], metric, snapshots, sources, samples, … }: whatever else is there goes into the header.
-// A sample: { frames: [{ name, file, line, binary, inlined, unnamed }] (root first), thread, size, text, source, rest, stack, values };
-// stack tells stacks of equal frames apart.
+// { types: [{ type, unit, times }], metric, snapshots, sources, samples, … }: whatever else is there goes into the
+// header. A sample: { frames: [{ name, file, line, binary, inlined, unnamed }] (root first), thread, size, text,
+// source, rest, stack, values }; stack tells stacks of equal frames apart.
 import { gzipSync } from 'node:zlib';
 
 function leb(numbers) {
@@ -64,7 +64,8 @@ export function encodeBlock(description, change = (parts) => parts) {
   const nodes = makeNodes(samples, frames);
   for (const s of samples)
     s.labels = labels.add({ thread: s.thread ?? '', size: s.size ?? 0, text: s.text ?? '' });
-  samples.sort((a, b) => a.leaf.id - b.leaf.id || (a.stack ?? 0) - (b.stack ?? 0) || a.labels - b.labels || a.source - b.source);
+  samples.sort((a, b) => a.leaf.id - b.leaf.id || (a.stack ?? 0) - (b.stack ?? 0) || a.labels - b.labels
+    || a.source - b.source);
   const mapping = frames.items.map((f) => f.binary === undefined ? 0 : 1 + mappings.add(f.binary));
   const frameNumbers = (of) => frames.items.map(of), previous = (i, of) => i ? of(samples[i - 1]) : 0;
   const streams = {
@@ -72,12 +73,14 @@ export function encodeBlock(description, change = (parts) => parts) {
     frame_name: frameNumbers((f) => string(f.name)), frame_file: frameNumbers((f) => string(f.file)),
     frame_line: frameNumbers((f) => f.line ?? 0), frame_mapping: mapping,
     frame_flags: frameNumbers((f) => (f.inlined ? 1 : 0) | (f.unnamed ? 2 : 0)),
-    node_up: nodes.slice(1).map((node, i) => nodes[i].depth + 1 - node.depth), node_frame: nodes.slice(1).map((node) => node.frame),
+    node_up: nodes.slice(1).map((node, i) => nodes[i].depth + 1 - node.depth),
+    node_frame: nodes.slice(1).map((node) => node.frame),
     label_thread: labels.items.map((l) => string(l.thread)), label_size: labels.items.map((l) => l.size),
     label_text: labels.items.map((l) => string(l.text)),
     row_node: samples.map((s, i) => s.leaf.id - previous(i, (p) => p.leaf.id)),
     row_stack: samples.map((s, i) => i && samples[i - 1].leaf === s.leaf && samples[i - 1].stack !== s.stack ? 1 : 0),
-    row_labels: samples.map((s) => s.labels), row_source: samples.map((s) => s.source), row_rest: samples.map((s) => s.rest ?? 0),
+    row_labels: samples.map((s) => s.labels), row_source: samples.map((s) => s.source),
+    row_rest: samples.map((s) => s.rest ?? 0),
   };
   types.forEach((t, k) => {
     streams[`value_${k}`] = samples.map((s) => {
@@ -89,10 +92,12 @@ export function encodeBlock(description, change = (parts) => parts) {
   const parts = change({
     header: {
       version: 1, title: null, program: null, types, default_type: types.length - 1, snapshots, base: null, sources,
-      view: { metric: types.at(-1).type, by: 'function', inverted: false, focus: '', ignore: '', hide: '', show: '', show_from: '' },
+      view: { metric: types.at(-1).type, by: 'function', inverted: false, focus: '', ignore: '', hide: '', show: '',
+        show_from: '' },
       notes: [], command: ['heapgauge'], rest: null, ...rest,
       counts: {
-        strings: strings.items.length, mappings: mappings.items.length, frames: frames.items.length, nodes: nodes.length,
+        strings: strings.items.length, mappings: mappings.items.length, frames: frames.items.length,
+        nodes: nodes.length,
         labels: labels.items.length, rows: samples.length,
       },
     },
@@ -123,6 +128,7 @@ export const HEAP = {
 
 // What a view looks like when nothing is asked for.
 export const PLAIN = {
-  column: 3, at: 0, base: null, by: 'function', focus: '', ignore: '', hide: '', show: '', showFrom: '', binary: '', thread: null,
+  column: 3, at: 0, base: null, by: 'function', focus: '', ignore: '', hide: '', show: '', showFrom: '', binary: '',
+  thread: null,
   collapseRecursion: false,
 };

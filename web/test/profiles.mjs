@@ -1,5 +1,6 @@
-// Random profiles, in pprof's format: several snapshots of one process or of two, with threads, block sizes, inlined calls, frames
-// without names, stacks that differ in nothing but addresses. The same as a description of a data block (encode.mjs).
+// Random profiles, in pprof's format: several snapshots of one process or of two, with threads, block sizes, inlined
+// calls, frames without names, stacks that differ in nothing but addresses. The same as a description of a data block
+// (encode.mjs).
 import { HEAP } from './encode.mjs';
 
 export class Random {
@@ -77,14 +78,16 @@ export function writePprof(world, snapshot) {
 
 // --- worlds ---
 
-const WORDS = ['parse', 'Tree::insert', 'serve', 'std::vector<int, char>::push_back', 'main', 'λ_näher', 'cache.fill', 'io::<impl Read>::read', 'loop'];
+const WORDS = ['parse', 'Tree::insert', 'serve', 'std::vector<int, char>::push_back', 'main', 'λ_näher', 'cache.fill',
+  'io::<impl Read>::read', 'loop'];
 const FILES = ['src/parse.c', 'src/tree.cc', '/usr/include/c++/vector', '', 'lib/io.rs'];
 
 function makeLocations(r, n, nBinaries) {
   return Array.from({ length: n }, () => {
     const lines = Array.from({ length: r.of([0, 1, 1, 1, 1, 2, 3]) }, () => {
       const k = r.below(14);
-      return { name: WORDS[k % WORDS.length] + (k < WORDS.length ? '' : k), file: FILES[k % FILES.length], line: r.below(4) };
+      return { name: WORDS[k % WORDS.length] + (k < WORDS.length ? '' : k), file: FILES[k % FILES.length],
+        line: r.below(4) };
     });
     return { binary: r.below(nBinaries), offset: 0x1000 + 16 * r.below(0xfffff), lines };
   });
@@ -95,7 +98,8 @@ function framesOf(world, stack) {
   return [...stack].reverse().flatMap((id) => {
     const l = world.locations[id], binary = world.binaries[l.binary], base = binary.split('/').at(-1);
     if (l.lines.length === 0)
-      return [{ name: `${base}!0x${l.offset.toString(16)}`, file: '', line: 0, binary }];   // the symbolizer's name for it
+      // the symbolizer's name for it
+      return [{ name: `${base}!0x${l.offset.toString(16)}`, file: '', line: 0, binary }];
     return l.lines.map((line, i) => ({ ...line, binary, inlined: i + 1 < l.lines.length })).reverse();
   });
 }
@@ -103,7 +107,8 @@ function framesOf(world, stack) {
 function makeStacks(r, nLocations, n) {
   const stacks = [];
   while (stacks.length < n) {
-    const from = stacks.length && r.chance(70) ? r.of(stacks) : [], keep = from.slice(from.length - r.below(from.length + 1));
+    const from = stacks.length && r.chance(70) ? r.of(stacks) : [],
+      keep = from.slice(from.length - r.below(from.length + 1));
     stacks.push([...Array.from({ length: r.below(6) + (r.chance(3) ? 0 : 1) }, () => r.below(nLocations)), ...keep]);
   }
   // Neighbours that differ in one frame's address only are made by locations of the same lines: see makeWorld.
@@ -111,7 +116,8 @@ function makeStacks(r, nLocations, n) {
 }
 
 function makeValues(r, world, size, before) {
-  const objects = 1 + r.below(r.of([3, 30, 3000])), mean = size || 8 + r.below(100000), space = (n) => size ? n * size : Math.round(n * mean);
+  const objects = 1 + r.below(r.of([3, 30, 3000])), mean = size || 8 + r.below(100000),
+    space = (n) => size ? n * size : Math.round(n * mean);
   const inuse = r.chance(10) ? 0 : Math.max(0, (before?.inuse ?? 0) + objects - r.below(objects + 2));
   const alloc = (before?.alloc ?? 0) + objects + r.below(20);
   const off = r.chance(20) ? 1 : 0;    // sizes that don't multiply exactly
@@ -135,7 +141,8 @@ function makeSnapshot(r, world, before, start, rate) {
 
 // { oneProcess, alloc, rates, snapshots, size, binaries }: what is not said is left to chance.
 export function makeWorld(seed, options = {}) {
-  const r = new Random(seed), binaries = ['/opt/app/server', '/usr/lib/libgl.so.6', '/usr/lib/x86/libgl.so.6'].slice(0, options.binaries);
+  const r = new Random(seed), binaries = ['/opt/app/server', '/usr/lib/libgl.so.6', '/usr/lib/x86/libgl.so.6'].slice(0,
+    options.binaries);
   const world = {
     seed, binaries, locations: makeLocations(r, 40, binaries.length), alloc: options.alloc ?? r.chance(60),
     oneProcess: options.oneProcess ?? r.chance(60),
@@ -153,7 +160,8 @@ export function makeWorld(seed, options = {}) {
       world.kinds.push({ stack, thread: r.of(threads), size: r.chance(50) ? 16 * (1 + r.below(300)) : 0 });
   for (const kind of world.kinds)
     kind.kind = kind;
-  const rate = r.of(options.rates ?? [524288, 524288, 4096, 1, 0]), start = 0x550000000000n + BigInt(r.below(1 << 20)) * 0x10000n;
+  const rate = r.of(options.rates ?? [524288, 524288, 4096, 1, 0]),
+    start = 0x550000000000n + BigInt(r.below(1 << 20)) * 0x10000n;
   world.snapshots = [];
   for (let i = 0; i < (options.snapshots ?? 3); i++) {
     const from = world.oneProcess ? start : start + BigInt(i) * 0x100000000n;
@@ -171,7 +179,8 @@ export function describe(world, names) {
       const key = s.stack.join();
       if (!stacks.has(key))
         stacks.set(key, stacks.size);
-      samples.push({ frames: framesOf(world, s.stack), thread: s.thread, size: s.size, source, stack: stacks.get(key), values: s.values });
+      samples.push({ frames: framesOf(world, s.stack), thread: s.thread, size: s.size, source, stack: stacks.get(key),
+        values: s.values });
     }
   });
   return {

@@ -1,6 +1,7 @@
 // What the tests of the model share: the program and the model under test, generated profiles and the pages on them.
 //
-// In the environment: HEAPGAUGE, the program; HEAPGAUGE_MODEL, the module that build.mjs --model writes; WORLDS, how many profiles.
+// In the environment: HEAPGAUGE, the program; HEAPGAUGE_MODEL, the module that build.mjs --model writes; WORLDS, how
+// many profiles.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +21,8 @@ after(() => rmSync(folder, { recursive: true }));
 
 export function heapgauge(...args) {
   return execFileSync(HEAPGAUGE, args, {
-    encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HEAPGAUGE_CACHE: 'off' },
+    encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, HEAPGAUGE_CACHE: 'off' },
   });
 }
 
@@ -30,7 +32,8 @@ export const AS_IT_IS = ['--symbols', 'none', '--demangle', 'none'];
 export async function pageData(name, ...args) {
   const page = join(folder, name);
   heapgauge('flame', ...AS_IT_IS, '-o', page, ...args);
-  const [, block] = /<script id="heapgauge-data" type="application\/octet-stream">([^<]*)</.exec(readFileSync(page, 'utf8'));
+  const [, block] = /<script id="heapgauge-data" type="application\/octet-stream">([^<]*)</.exec(readFileSync(page,
+    'utf8'));
   return model.decodeBlock(model.fromBase64(block));
 }
 
@@ -45,9 +48,11 @@ export async function makePage(seed, options) {
 }
 
 const EXPRESSIONS = [
-  'parse', 'libgl', '^main$', '[[:digit:]]$', 'src/|lib/', 'Tree|cache', '!0x', 'no source', 'nothing at all', 'std::vec.*back', 'push_?back',
+  'parse', 'libgl', '^main$', '[[:digit:]]$', 'src/|lib/', 'Tree|cache', '!0x', 'no source', 'nothing at all',
+  'std::vec.*back', 'push_?back',
 ];
-const FILTERS = [['focus', '--focus'], ['ignore', '--ignore'], ['hide', '--hide'], ['show', '--show'], ['showFrom', '--show-from']];
+const FILTERS = [['focus', '--focus'], ['ignore', '--ignore'], ['hide', '--hide'], ['show', '--show'],
+  ['showFrom', '--show-from']];
 
 // Any view of a page.
 export function anyView(r, data, by = ['function', 'line', 'file', 'binary', 'thread']) {
@@ -81,7 +86,8 @@ export function whole(x) {
 export const digits = (x) => x < 1e-300 ? 0 : Number(x.toPrecision(6));
 
 export function amountJson(view, a) {
-  const { low, high } = model.intervalOfAmount(a), bounds = view.hasError ? { low: whole(low), high: whole(high) } : { low: null, high: null };
+  const { low, high } = model.intervalOfAmount(a), bounds = view.hasError ? { low: whole(low), high: whole(high) }
+    : { low: null, high: null };
   return view.diff ? { base: a.base, new: a.now, change: a.now - a.base, ...bounds } : { value: a.now, ...bounds };
 }
 
@@ -96,8 +102,8 @@ export function entryJson({ entries }, i) {
   return row;
 }
 
-// Of several binaries with one function any may be named, whether all calls are inlined depends on the other snapshots of the block,
-// and addresses are not in it.
+// Of several binaries with one function any may be named, whether all calls are inlined depends on the other snapshots
+// of the block, and addresses are not in it.
 export function told({ binary, address, inlined, ...row }) {
   return row;
 }

@@ -1,13 +1,16 @@
-// node test/speed.mjs MODEL [NODES]: how long a block takes to be decoded, looked at and made a tree. For people, and the bench.
+// node test/speed.mjs MODEL [NODES]: how long a block takes to be decoded, looked at and made a tree. For people, and
+// the bench.
 import { HEAP, PLAIN, encodeBlock } from './encode.mjs';
 
-const [path, wanted = '1000000'] = process.argv.slice(2), model = await import(new URL(path, `file://${process.cwd()}/`));
+const [path, wanted = '1000000'] = process.argv.slice(2), model = await import(new URL(path,
+  `file://${process.cwd()}/`));
 let seed = 1;
 const random = (n) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % n;
 
 // Stacks that share their beginnings, until there are as many nodes.
 const samples = [], names = Array.from({ length: 20000 }, (_, i) => ({
-  name: `namespace_${i % 100}::function_${i}<int>`, file: `src/file_${i % 500}.cc`, line: i % 900 + 1, binary: `/usr/lib/lib${i % 7}.so`,
+  name: `namespace_${i % 100}::function_${i}<int>`, file: `src/file_${i % 500}.cc`, line: i % 900 + 1,
+  binary: `/usr/lib/lib${i % 7}.so`,
 }));
 for (let nodes = 1, path = []; nodes < Number(wanted);) {
   path = path.slice(0, random(path.length + 1));
@@ -15,7 +18,8 @@ for (let nodes = 1, path = []; nodes < Number(wanted);) {
     path.push(names[random(names.length)]);
   const size = 16 * (1 + random(64)), objects = 1 + random(1000), alloc = objects + random(1000);
   for (const source of [0, 1])
-    samples.push({ frames: path, thread: `t${random(8)} worker`, size, source, values: [alloc, alloc * size, objects + source, (objects + source) * size] });
+    samples.push({ frames: path, thread: `t${random(8)} worker`, size, source,
+      values: [alloc, alloc * size, objects + source, (objects + source) * size] });
 }
 const source = { rate: 524288, time_ms: 0, process: 'a', pid: 1, raw_counts: false };
 const block = encodeBlock({
@@ -23,7 +27,8 @@ const block = encodeBlock({
   sources: [{ name: 'a', snapshot: 0, ...source }, { name: 'b', snapshot: 1, ...source }],
 });
 
-// The best of some runs, by the clock and by the processor (with the collector's threads): a busy machine shows in the first only.
+// The best of some runs, by the clock and by the processor (with the collector's threads): a busy machine shows in the
+// first only.
 async function timed(name, work) {
   let result, wall = Infinity, cpu = Infinity;
   for (let i = 0; i < 5; i++) {

@@ -43,7 +43,8 @@ export function addAmount(to: Amounts, i: number, from: Amounts, j: number): voi
 export function amountAt(a: Amounts, i: number): Amount {
   const two = isTwoSided(a);
   return {
-    now: a.now[i], gained: { value: a.gained[i], variance: a.variance[i], weight: a.weight[i] }, base: two ? a.base[i] : 0,
+    now: a.now[i], gained: { value: a.gained[i], variance: a.variance[i], weight: a.weight[i] },
+    base: two ? a.base[i] : 0,
     lost: { value: two ? a.lost[i] : 0, variance: two ? a.lostVariance[i] : 0, weight: two ? a.lostWeight[i] : 0 },
   };
 }

@@ -1,5 +1,5 @@
-// What changed at each node of a diff's tree, as pictures colour it: picture_classify() and picture_noise() of src/report/picture.c,
-// over all nodes of the tree.
+// What changed at each node of a diff's tree, as pictures colour it: picture_classify() and picture_noise() of
+// src/report/picture.c, over all nodes of the tree.
 import type { Amounts, Tree, View } from '../types';
 import { CHANGES } from '../types';
 import { intervalOf, isTwoSided, pValueOf } from './amounts';
@@ -21,8 +21,10 @@ function pValues(view: View, { n, parent, total }: Tree): Float64Array {
 
 // Per node an index into CHANGES; of a single profile nothing changed.
 export function treeChanges(view: View, tree: Tree): Uint8Array {
-  const { n, total } = tree, changes = new Uint8Array(n), code = (name: typeof CHANGES[number]) => CHANGES.indexOf(name);
-  const none = code('none'), noise = code('noise'), grew = code('grew'), shrank = code('shrank'), fresh = code('new'), gone = code('gone');
+  const { n, total } = tree, changes = new Uint8Array(n), code = (name: typeof CHANGES[number]) =>
+    CHANGES.indexOf(name);
+  const none = code('none'), noise = code('noise'), grew = code('grew'), shrank = code('shrank'), fresh = code('new'),
+    gone = code('gone');
   if (!view.diff || !isTwoSided(total))
     return changes.fill(none);
   const beyond = view.hasError ? significant(pValues(view, tree)) : null;

@@ -1,5 +1,5 @@
-// A data block (docs/page.md), decoded into typed arrays. Everything that is read is checked, so that what comes after can trust
-// indexes and lengths: a damaged block gives a sentence, never a wrong picture.
+// A data block (docs/page.md), decoded into typed arrays. Everything that is read is checked, so that what comes after
+// can trust indexes and lengths: a damaged block gives a sentence, never a wrong picture.
 import type { BeginView, Granularity, PageData, SampleType, Snapshot, Source } from '../types';
 import { NONE } from '../types';
 
@@ -70,7 +70,8 @@ function number(value: unknown, what: string): number {
   return value;
 }
 
-const numberOrNull = (value: unknown, what: string) => value === null || value === undefined ? null : number(value, what);
+const numberOrNull = (value: unknown, what: string) => value === null || value === undefined ? null
+  : number(value, what);
 
 function index(value: unknown, least: number, below: number, what: string): number {
   const n = number(value, what);
@@ -85,7 +86,8 @@ type Counts = Record<typeof COUNTS[number], number>;
 function readCounts(value: unknown): Counts {
   const o = object(value, 'counts'), counts = {} as Counts;
   for (const key of COUNTS)
-    counts[key] = index(o[key], key === 'strings' || key === 'nodes' || key === 'labels' ? 1 : 0, NONE, `count of ${key}`);
+    counts[key] = index(o[key], key === 'strings' || key === 'nodes' || key === 'labels' ? 1 : 0, NONE,
+      `count of ${key}`);
   return counts;
 }
 
@@ -128,7 +130,8 @@ function readView(value: unknown): BeginView {
   const o = object(value ?? {}, 'view'), word = (key: string) => text(o[key] ?? '', `view's ${key}`);
   const by = word('by') as Granularity;
   return {
-    metric: word('metric'), by: GRANULARITIES.includes(by) ? by : 'function', inverted: o.inverted === true, focus: word('focus'),
+    metric: word('metric'), by: GRANULARITIES.includes(by) ? by : 'function', inverted: o.inverted === true,
+    focus: word('focus'),
     ignore: word('ignore'), hide: word('hide'), show: word('show'), show_from: word('show_from'),
   };
 }
@@ -146,7 +149,8 @@ interface Block { header: Json; bytes: Uint8Array; streams: Map<string, { start:
 function openBlock(bytes: Uint8Array): Block {
   const magic = new TextDecoder('latin1').decode(bytes.subarray(0, 8));
   if (magic !== MAGIC && /^HGPAGE\d+\n?/.test(magic))
-    throw new DataError('the profile data in this page were written by a newer heapgauge than the page itself; open it with that one');
+    throw new DataError('the profile data in this page were written by a newer heapgauge than the page itself; '
+      + 'open them with that one');
   if (magic !== MAGIC)
     damaged('they do not begin as heapgauge\'s do');
   if (bytes.length < 12)
@@ -162,12 +166,13 @@ function openBlock(bytes: Uint8Array): Block {
   }
   const header = object(parsed, 'whole'), version = number(header.version, 'version');
   if (version > VERSION)
-    throw new DataError(`the profile data in this page are of version ${version}, and this page knows version ${VERSION}: `
+    throw new DataError(`the profile data in this page are of version ${version}, the page knows version ${VERSION}: `
       + 'they were written by a newer heapgauge; open them with that one');
   const streams: Block['streams'] = new Map();
   let at = 12 + size;
   for (const item of list(header.streams, 'streams')) {
-    const o = object(item, 'stream'), name = text(o.name, 'name of a stream'), n = index(o.bytes, 0, NONE, `size of ${name}`);
+    const o = object(item, 'stream'), name = text(o.name, 'name of a stream'),
+      n = index(o.bytes, 0, NONE, `size of ${name}`);
     if (n > bytes.length - at)
       damaged(`they are cut short within ${name}`);
     if (streams.has(name))
@@ -282,7 +287,8 @@ function readStrings(block: Block, n: number): string[] {
 function readNodes(block: Block, n: number, nFrames: number): PageData['nodes'] {
   const up = readNumbers(block, 'node_up', n - 1), frames = readNumbers(block, 'node_frame', n - 1);
   checkBelow(frames, nFrames, 'node_frame');
-  const parent = new Uint32Array(n), depth = new Uint32Array(n), frame = new Uint32Array(n), path = new Uint32Array(n + 1);
+  const parent = new Uint32Array(n), depth = new Uint32Array(n), frame = new Uint32Array(n),
+    path = new Uint32Array(n + 1);
   frame[0] = NONE;
   frame.set(frames, 1);
   for (let i = 1, at = 0; i < n; i++) {
@@ -313,7 +319,8 @@ function readValues(block: Block, types: SampleType[], rowLabels: Uint32Array, s
   return values;
 }
 
-function readRows(block: Block, counts: Counts, types: SampleType[], nSources: number, size: Float64Array): PageData['rows'] {
+function readRows(block: Block, counts: Counts, types: SampleType[], nSources: number,
+    size: Float64Array): PageData['rows'] {
   const n = counts.rows, node = readNumbers(block, 'row_node', n);
   for (let i = 0, at = 0; i < n; i++) {
     at += node[i];
@@ -338,13 +345,15 @@ function readFrames(block: Block, counts: Counts): PageData['frames'] {
   return {
     n, mapping, name: checkBelow(readNumbers(block, 'frame_name', n), counts.strings, 'frame_name'),
     file: checkBelow(readNumbers(block, 'frame_file', n), counts.strings, 'frame_file'),
-    line: readNumbers(block, 'frame_line', n), flags: new Uint8Array(checkBelow(readNumbers(block, 'frame_flags', n), 256, 'frame_flags')),
+    line: readNumbers(block, 'frame_line', n), flags: new Uint8Array(checkBelow(readNumbers(block, 'frame_flags', n),
+      256, 'frame_flags')),
   };
 }
 
 // The profile data of a page, or a DataError that says what is wrong with them.
 export async function decodeBlock(compressed: Uint8Array): Promise<PageData> {
-  const block = openBlock(await gunzip(compressed)), h = block.header, counts = readCounts(h.counts), types = readTypes(h.types);
+  const block = openBlock(await gunzip(compressed)), h = block.header, counts = readCounts(h.counts),
+    types = readTypes(h.types);
   const snapshots: Snapshot[] = list(h.snapshots, 'snapshots').map((item) => {
     const o = object(item, 'snapshot');
     return { name: text(o.name, 'name of a snapshot'), time_ms: numberOrNull(o.time_ms, 'time of a snapshot') };
@@ -352,12 +361,14 @@ export async function decodeBlock(compressed: Uint8Array): Promise<PageData> {
   const sources = readSources(h.sources, snapshots.length), string = (name: string, n: number) =>
     checkBelow(readNumbers(block, name, n), counts.strings, name);
   const labels = {
-    n: counts.labels, thread: string('label_thread', counts.labels), size: readWide(block, 'label_size', counts.labels, false),
+    n: counts.labels, thread: string('label_thread', counts.labels),
+    size: readWide(block, 'label_size', counts.labels, false),
     text: string('label_text', counts.labels),
   };
   return {
     title: textOrNull(h.title, 'title'), program: textOrNull(h.program, 'program'), types,
-    defaultType: index(h.default_type, 0, types.length, 'default type'), metric: readMetrics(h.metric, types.length), snapshots,
+    defaultType: index(h.default_type, 0, types.length, 'default type'), metric: readMetrics(h.metric, types.length),
+    snapshots,
     base: h.base === null || h.base === undefined ? null : index(h.base, 0, snapshots.length, 'base'), sources,
     view: readView(h.view), notes: list(h.notes ?? [], 'notes').map((note) => text(note, 'note')),
     command: list(h.command ?? [], 'command').map((word) => text(word, 'command')), rest: readRest(h.rest),

@@ -12,7 +12,8 @@ export const pathBase = (path: string) => path.slice(path.lastIndexOf('/') + 1) 
 function newEntries(n: number): Entries {
   return {
     n, name: new Array<string>(n).fill(''), file: new Array<string>(n).fill(''), line: new Uint32Array(n),
-    binary: new Array<string>(n).fill(''), inlined: new Uint8Array(n), unnamed: new Uint8Array(n), mapping: new Int32Array(n).fill(-1),
+    binary: new Array<string>(n).fill(''), inlined: new Uint8Array(n), unnamed: new Uint8Array(n),
+    mapping: new Int32Array(n).fill(-1),
   };
 }
 

@@ -1,5 +1,5 @@
-// What sampled counts stand for and how sure that is: src/profile/estimate.c a second time, where the formulas are explained.
-// JavaScript has no erfc and no lgamma; those here are exact to the last digits of a double.
+// What sampled counts stand for and how sure that is: src/profile/estimate.c a second time, where the formulas are
+// explained. JavaScript has no erfc and no lgamma; those here are exact to the last digits of a double.
 import type { Estimate, Interval } from '../types';
 
 export const Z95 = 1.959963984540054;

@@ -1,5 +1,5 @@
-// Expressions of filters. What POSIX's extended syntax has and JavaScript has not is translated, so that an expression that
-// works on the command line means the same here.
+// Expressions of filters. What POSIX's extended syntax has and JavaScript has not is translated, so that an expression
+// that works on the command line means the same here.
 
 export class FilterError extends Error {
   override name = 'FilterError';
@@ -9,7 +9,8 @@ export class FilterError extends Error {
 }
 
 const CLASSES: Record<string, string> = {
-  alpha: 'A-Za-z', digit: '0-9', alnum: 'A-Za-z0-9', upper: 'A-Z', lower: 'a-z', space: ' \\t\\n\\v\\f\\r', blank: ' \\t',
+  alpha: 'A-Za-z', digit: '0-9', alnum: 'A-Za-z0-9', upper: 'A-Z', lower: 'a-z', space: ' \\t\\n\\v\\f\\r',
+  blank: ' \\t',
   punct: '!-\\/:-@\\[-`{-~', print: ' -~', graph: '!-~', cntrl: '\\x00-\\x1f\\x7f', xdigit: '0-9A-Fa-f',
 };
 

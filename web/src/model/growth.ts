@@ -1,5 +1,5 @@
-// What grew over a series of snapshots: the change from the first to the last is that of a diff, with its error, and the values of
-// all snapshots are there to be drawn.
+// What grew over a series of snapshots: the change from the first to the last is that of a diff, with its error, and
+// the values of all snapshots are there to be drawn.
 import type { Amounts, PageData, View, ViewOptions } from '../types';
 import { NONE } from '../types';
 import { changeAt, holdsAt } from './amounts';
@@ -29,7 +29,8 @@ function statusOf(a: Amounts, i: number): Status {
   return change > 0 ? 'grown' : change < 0 ? 'shrunk' : 'unchanged';
 }
 
-function rank(view: View, amounts: Amounts, place: (i: number) => number): Pick<Growth, 'pValue' | 'significant' | 'status' | 'order' | 'unchanged'> {
+function rank(view: View, amounts: Amounts, place: (i: number) => number): Pick<Growth,
+    'pValue' | 'significant' | 'status' | 'order' | 'unchanged'> {
   const verdict = judge(view, amounts), ids = Array.from({ length: amounts.n }, (_, i) => i);
   const size = Float64Array.from(ids, (i) => Math.abs(changeAt(amounts, i)));
   const order = ids.filter((i) => size[i] !== 0)
@@ -78,7 +79,8 @@ function entryValues(view: View, sort: 'flat' | 'cum'): Float64Array[] {
 }
 
 function growthOfStacks(view: View): Growth {
-  const list = listTraces(view), { data } = view, { rows } = data, stacks = rowStacks(data), values = emptyValues(data, list.n);
+  const list = listTraces(view), { data } = view, { rows } = data, stacks = rowStacks(data),
+    values = emptyValues(data, list.n);
   const { group } = traceGroups(view);
   // Traces are in the order of their stacks, and a stack has few.
   const first = new Int32Array((stacks.at(-1) ?? 0) + 1).fill(-1);
@@ -98,14 +100,16 @@ function growthOfStacks(view: View): Growth {
   };
 }
 
-// What grew from the first snapshot to the last, by entry or by stack and thread. Snapshots and base of the options don't count.
+// What grew from the first snapshot to the last, by entry or by stack and thread. Snapshots and base of the options
+// don't count.
 export function growth(data: PageData, options: ViewOptions, of: 'entries' | 'stacks', sort: 'flat' | 'cum'): Growth {
   const view = makeView(data, { ...options, base: 0, at: data.snapshots.length - 1 });
   if (of === 'stacks')
     return growthOfStacks(view);
   const amounts = entryTotals(view, sort)[sort], place = nameRanks(view.entries);
   return {
-    view, n: view.entries.n, entry: Uint32Array.from({ length: view.entries.n }, (_, i) => i), row: new Uint32Array(view.entries.n).fill(NONE),
+    view, n: view.entries.n, entry: Uint32Array.from({ length: view.entries.n }, (_, i) => i),
+    row: new Uint32Array(view.entries.n).fill(NONE),
     values: entryValues(view, sort), amounts, ...rank(view, amounts, (i) => place[i]),
   };
 }

@@ -1,5 +1,5 @@
-// Names for entries and places in trees that last: hashes of what they are called, not of their numbers, so that an address in the
-// URL finds them again in another block, or under other filters.
+// Names for entries and places in trees that last: hashes of what they are called, not of their numbers, so that an
+// address in the URL finds them again in another block, or under other filters.
 import type { Tree, View } from '../types';
 import { NONE } from '../types';
 
@@ -52,14 +52,16 @@ export function nodeId(view: View, tree: Tree, node: number): string {
 
 // The node of that id, or NONE. The root's is found in every tree.
 export function findNode(view: View, tree: Tree, id: string): number {
-  const a = new Uint32Array(tree.n), b = new Uint32Array(tree.n), names = Array.from({ length: view.entries.n }, (_, i) => entryHash(view, i));
+  const a = new Uint32Array(tree.n), b = new Uint32Array(tree.n),
+    names = Array.from({ length: view.entries.n }, (_, i) => entryHash(view, i));
   const other = entryHash(view, NONE);
   if (id === toText(ROOT))
     return 0;
   a[0] = ROOT.a;
   b[0] = ROOT.b;
   for (let i = 1; i < tree.n; i++) {
-    const parent = tree.parent[i], hash = below({ a: a[parent], b: b[parent] }, tree.entry[i] === NONE ? other : names[tree.entry[i]]);
+    const parent = tree.parent[i], hash = below({ a: a[parent], b: b[parent] },
+      tree.entry[i] === NONE ? other : names[tree.entry[i]]);
     a[i] = hash.a;
     b[i] = hash.b;
     if (toText(hash) === id)

@@ -3,7 +3,8 @@ export * from '../types';
 export { DataError, decodeBlock, fromBase64 } from './data';
 export { FilterError, compileExpression, quoteExpression } from './expression';
 export {
-  erfc, estimateBytes, estimateDifference, estimateInterval, estimateObjects, estimatePValue, estimateSamples, logGamma, significant,
+  erfc, estimateBytes, estimateDifference, estimateInterval, estimateObjects, estimatePValue, estimateSamples,
+  logGamma, significant,
 } from './estimate';
 export { amountAt, changeAt, intervalOf, intervalOfAmount } from './amounts';
 export { makeView, passingRows } from './view';
@@ -15,7 +16,8 @@ export { type Lines, lines } from './lines';
 export { type Trace, entriesOf, traces } from './traces';
 export { type Growth, type Status, growth } from './growth';
 export {
-  amountText, bytesText, changePercentText, changeText, countText, durationText, errorText, percentText, timeText, valueText,
+  amountText, bytesText, changePercentText, changeText, countText, durationText, errorText, percentText, timeText,
+  valueText,
 } from './words';
 export { trimTemplates, visible } from './names';
 export { entryId, findEntry, findNode, nodeId } from './ids';

@@ -14,7 +14,8 @@ export interface Lines {
 
 // The lines of an entry, by file and line. What a line holds by way of itself counts once.
 export function lines(view: View, entry: number): Lines {
-  const { frames } = view.data, key = new Uint32Array(frames.n).fill(NONE), triples = new Triples(), first: number[] = [];
+  const { frames } = view.data, key = new Uint32Array(frames.n).fill(NONE), triples = new Triples(),
+    first: number[] = [];
   for (let f = 0; view.options.by !== 'thread' && f < frames.n; f++)
     if (view.frameEntry[f] === entry) {
       key[f] = triples.add(frames.file[f], frames.line[f], 0);
@@ -22,8 +23,10 @@ export function lines(view: View, entry: number): Lines {
         first.push(f);
     }
   const { flat, cum } = totalsBy(view, key, first.length), { strings } = view.data;
-  const order = first.map((_, i) => i).filter((i) => holdsAt(cum, i) || (view.diff && changeAt(cum, i) !== 0)).sort((a, b) =>
-    strings[frames.file[first[a]]] < strings[frames.file[first[b]]] ? -1 : strings[frames.file[first[a]]] > strings[frames.file[first[b]]] ? 1
+  const order = first.map((_, i) => i).filter((i) => holdsAt(cum, i) || (view.diff && changeAt(cum, i) !== 0))
+    .sort((a, b) =>
+    strings[frames.file[first[a]]] < strings[frames.file[first[b]]] ? -1
+      : strings[frames.file[first[a]]] > strings[frames.file[first[b]]] ? 1
       : frames.line[first[a]] - frames.line[first[b]]);
   const pick = (from: Amounts) => {
     const to = newAmounts(order.length, isTwoSided(from));

@@ -39,8 +39,8 @@ function pastBrackets(name: string): Uint32Array {
   return past;
 }
 
-// The name without what fills most C++ and Rust names: template arguments become <…>, parameters go. Of a frame without a name,
-// "libc.so.6!0x12ab", the address stays.
+// The name without what fills most C++ and Rust names: template arguments become <…>, parameters go. Of a frame without
+// a name, "libc.so.6!0x12ab", the address stays.
 export function trimTemplates(name: string): string {
   const address = /!(?:0x|fn_)[A-Za-z0-9_$\x80-\uffff]+$/.exec(name.slice(-64));
   if (address && name.length - address[0].length > 1)

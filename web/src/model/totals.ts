@@ -1,5 +1,5 @@
-// Flat and cumulative amounts. Flat goes to the leaf of each row; cum once to every entry of a row, however often recursion
-// repeats it: an amount is that of the outermost nodes of the entry, of all that is below them.
+// Flat and cumulative amounts. Flat goes to the leaf of each row; cum once to every entry of a row, however often
+// recursion repeats it: an amount is that of the outermost nodes of the entry, of all that is below them.
 import type { Amounts, EntryTotals, Entries, View } from '../types';
 import { NONE } from '../types';
 import { addAmount, changeAt, holdsAt, isTwoSided, newAmounts, pValueOf } from './amounts';
@@ -18,10 +18,12 @@ export function nodeTotals(view: View): Amounts {
 
 // Also what cancels out, or is nothing but an error.
 const holdsAnything = (a: Amounts, i: number) =>
-  holdsAt(a, i) || a.variance[i] !== 0 || a.weight[i] !== 0 || (isTwoSided(a) && (a.lostVariance[i] !== 0 || a.lostWeight[i] !== 0));
+  holdsAt(a, i) || a.variance[i] !== 0 || a.weight[i] !== 0
+    || (isTwoSided(a) && (a.lostVariance[i] !== 0 || a.lostWeight[i] !== 0));
 
 // Calls back for each shown node whose key (of its frame) does not stand above it already.
-export function forOutermost(view: View, frameKey: Uint32Array, nKeys: number, found: (node: number, key: number) => void): void {
+export function forOutermost(view: View, frameKey: Uint32Array, nKeys: number,
+    found: (node: number, key: number) => void): void {
   const { n, frame, depth } = view.data.nodes, openedBy = new Uint32Array(nKeys), path = new Uint32Array(n + 1);
   for (let i = 1, above = 0; i < n; i++) {
     // Leave the nodes that are not above this one.
@@ -45,7 +47,8 @@ export function forOutermost(view: View, frameKey: Uint32Array, nKeys: number, f
 
 // Amounts of keys that frames have; NONE: none.
 export function totalsBy(view: View, frameKey: Uint32Array, nKeys: number): { flat: Amounts; cum: Amounts } {
-  const { data, rows } = view, two = isTwoSided(rows.amounts), flat = newAmounts(nKeys, two), cum = newAmounts(nKeys, two);
+  const { data, rows } = view, two = isTwoSided(rows.amounts), flat = newAmounts(nKeys, two),
+    cum = newAmounts(nKeys, two);
   const shownAbove = nearestShown(view), totals = nodeTotals(view);
   for (let i = 0; i < rows.n; i++) {
     const leaf = shownAbove[rows.node[i]], key = leaf === 0 ? NONE : frameKey[data.nodes.frame[leaf]];
@@ -98,18 +101,20 @@ export function nameRanks(entries: Entries): Uint32Array {
   const before = ranks.get(entries);
   if (before)
     return before;
-  const order = Uint32Array.from({ length: entries.n }, (_, i) => i), rank = new Uint32Array(entries.n), { name } = entries;
+  const order = Uint32Array.from({ length: entries.n }, (_, i) => i), rank = new Uint32Array(entries.n),
+    { name } = entries;
   order.sort((a, b) => name[a] < name[b] ? -1 : name[a] > name[b] ? 1 : a - b);
   order.forEach((entry, i) => rank[entry] = i);
   ranks.set(entries, rank);
   return rank;
 }
 
-// Entries in the order that tables list them (rank_entries() of src/report/rank.c): the biggest first; of a diff those that
-// changed, what is significant first.
+// Entries in the order that tables list them (rank_entries() of src/report/rank.c): the biggest first; of a diff those
+// that changed, what is significant first.
 export function rankEntries(view: View, totals: EntryTotals, sort: 'flat' | 'cum'): Uint32Array {
   const first = totals[sort], second = totals[sort === 'flat' ? 'cum' : 'flat'], rank = nameRanks(view.entries);
-  const sizes = [first, second].map((a) => Float64Array.from({ length: a.n }, (_, i) => Math.abs(view.diff ? changeAt(a, i) : a.now[i])));
+  const sizes = [first, second].map((a) => Float64Array.from({ length: a.n },
+    (_, i) => Math.abs(view.diff ? changeAt(a, i) : a.now[i])));
   const kept = (i: number) => view.diff ? sizes[0][i] !== 0 || sizes[1][i] !== 0 : holdsAt(totals.cum, i);
   const noise = (i: number) => totals.significant && !totals.significant[i] ? 1 : 0;
   return Uint32Array.from({ length: view.entries.n }, (_, i) => i).filter(kept).sort((a, b) => noise(a) - noise(b)

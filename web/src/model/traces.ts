@@ -1,5 +1,5 @@
-// Whole stacks, biggest first, as src/report/traces.c: rows with one stack and labels are one trace; in a diff labels other than
-// the thread don't count, since the two sides may know different block sizes.
+// Whole stacks, biggest first, as src/report/traces.c: rows with one stack and labels are one trace; in a diff labels
+// other than the thread don't count, since the two sides may know different block sizes.
 import type { Amount, Amounts, View } from '../types';
 import { addAmount, amountAt, changeAt, firstAmounts, isTwoSided, newAmounts } from './amounts';
 import { threadKeys } from './entries';
@@ -15,13 +15,15 @@ export interface Trace {
   amount: Amount;
   significant: boolean | null;         // of a diff with errors
   companion: { base: number; now: number } | null;   // objects of a space metric, bytes of an objects metric
-  thread: string; labels: string; blockSize: number; // not of diffs: other labels, bytes of every block (0: they differ)
+  // not of diffs: other labels, bytes of every block (0: they differ)
+  thread: string; labels: string; blockSize: number;
   rest: number;                        // of an (other): how many rows it stands for
 }
 
 // Per label set what tells traces of one stack apart: the set, in a diff the thread as the diff knows it.
 export function traceGroups(view: View): { group: Uint32Array; thread: string[] } {
-  const thread = threadKeys(view.data, view.diff && !view.oneProcess, view.options.by), numbers = new Map<string, number>();
+  const thread = threadKeys(view.data, view.diff && !view.oneProcess, view.options.by), numbers = new Map<string,
+    number>();
   const group = Uint32Array.from(thread, (key, i) => {
     numbers.set(key, numbers.get(key) ?? numbers.size);
     return view.diff ? numbers.get(key)! : i;
@@ -31,8 +33,10 @@ export function traceGroups(view: View): { group: Uint32Array; thread: string[] 
 
 // Rows of a view come in the order of their stacks, so a trace's are never far from each other.
 export function listTraces(view: View): TraceList {
-  const { rows } = view, row = new Uint32Array(rows.n), stack = new Uint32Array(rows.n), group = new Uint32Array(rows.n);
-  const amounts = newAmounts(rows.n, isTwoSided(rows.amounts)), places = new Map<number, number>(), groups = traceGroups(view).group;
+  const { rows } = view, row = new Uint32Array(rows.n), stack = new Uint32Array(rows.n),
+    group = new Uint32Array(rows.n);
+  const amounts = newAmounts(rows.n, isTwoSided(rows.amounts)), places = new Map<number, number>(),
+    groups = traceGroups(view).group;
   let n = 0;
   for (let i = 0; i < rows.n; i++) {
     const key = 2 * groups[rows.labels[i]] + (rows.rest[i] ? 1 : 0);
@@ -48,7 +52,8 @@ export function listTraces(view: View): TraceList {
     }
     addAmount(amounts, at, rows.amounts, i);
   }
-  return { n, row: row.slice(0, n), stack: stack.slice(0, n), group: group.slice(0, n), amounts: firstAmounts(amounts, n) };
+  return { n, row: row.slice(0, n), stack: stack.slice(0, n), group: group.slice(0, n),
+    amounts: firstAmounts(amounts, n) };
 }
 
 // The column that holds the objects of a space metric, or the bytes of an objects metric; -1: none.
@@ -58,7 +63,8 @@ export function companionColumn(view: View): number {
 }
 
 function addCompanions(view: View, shown: number[], list: TraceList, traces: Trace[]): void {
-  const { data, options } = view, { rows } = data, column = companionColumn(view), stacks = rowStacks(data), { group } = traceGroups(view);
+  const { data, options } = view, { rows } = data, column = companionColumn(view), stacks = rowStacks(data),
+    { group } = traceGroups(view);
   if (column < 0)
     return;
   const places = new Map<string, Trace>();
@@ -101,7 +107,8 @@ export function traces(view: View, n: number): { all: number; traces: Trace[] } 
     return {
       node: rows.node[row], entries: entriesOf(view, row), amount: amountAt(list.amounts, t),
       significant: beyond && view.hasError ? beyond[t] === 1 : null, companion: null, thread: threads[set],
-      labels: view.diff ? '' : strings[labels.text[set]], blockSize: view.diff ? 0 : labels.size[set], rest: rows.rest[row],
+      labels: view.diff ? '' : strings[labels.text[set]], blockSize: view.diff ? 0 : labels.size[set],
+      rest: rows.rest[row],
     };
   });
   addCompanions(view, shown, list, made);

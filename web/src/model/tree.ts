@@ -1,6 +1,6 @@
-// Calling-context trees: the block's tree with nodes of equal entries made one, what filters hide taken out, and siblings in
-// order of size. src/profile/tree.c, from nodes instead of rows. Most nodes have one child, which is remembered with the node; further
-// ones are found by (parent, entry) in one hash table.
+// Calling-context trees: the block's tree with nodes of equal entries made one, what filters hide taken out, and
+// siblings in order of size. src/profile/tree.c, from nodes instead of rows. Most nodes have one child, which is
+// remembered with the node; further ones are found by (parent, entry) in one hash table.
 import type { Amounts, Tree, View } from '../types';
 import { NONE } from '../types';
 import { addAmount, firstAmounts, isTwoSided, newAmounts, sizeAt } from './amounts';
@@ -16,7 +16,8 @@ interface Builder {
 
 function newBuilder(expected: number, twoSided: boolean, root: number): Builder {
   const b: Builder = {
-    n: 1, first: new Uint32Array(expected), table: new Uint32Array(1024), inTable: 0, entry: new Uint32Array(expected), parent: new Uint32Array(expected), depth: new Uint32Array(expected),
+    n: 1, first: new Uint32Array(expected), table: new Uint32Array(1024), inTable: 0, entry: new Uint32Array(expected),
+    parent: new Uint32Array(expected), depth: new Uint32Array(expected),
     rest: new Uint32Array(expected), self: newAmounts(expected, twoSided), width: new Float64Array(expected),
   };
   b.entry[0] = root;
@@ -99,7 +100,8 @@ function sortSmall(order: Uint32Array, from: number, to: number, compare: (x: nu
 
 // Groups the nodes by parent with a counting sort; nearly all groups are small, and of one node there is no group.
 function linkChildren(b: Builder, total: Amounts, rank: Uint32Array): Links {
-  const { n, entry, parent } = b, count = new Uint32Array(n), firstChild = new Uint32Array(n), nextSibling = new Uint32Array(n);
+  const { n, entry, parent } = b, count = new Uint32Array(n), firstChild = new Uint32Array(n),
+    nextSibling = new Uint32Array(n);
   for (let i = 1; i < n; i++) {
     count[parent[i]]++;
     firstChild[parent[i]] = i;
@@ -137,7 +139,8 @@ function finish(b: Builder, view: View): Tree {
     width[b.parent[i]] += width[i];
   }
   return {
-    n, entry: b.entry.subarray(0, n), parent: b.parent.subarray(0, n), depth: b.depth.subarray(0, n), self, total: totals,
+    n, entry: b.entry.subarray(0, n), parent: b.parent.subarray(0, n), depth: b.depth.subarray(0, n), self,
+    total: totals,
     width, rest: b.rest.subarray(0, n), ...linkChildren(b, totals, nameRanks(view.entries)),
   };
 }
@@ -166,10 +169,11 @@ function nodesWithRows(view: View): { used: Uint8Array; count: number } {
   return { used, count };
 }
 
-// Where each node of the block goes in a tree from the root; starts: those that are the root themselves, or null: only node 0 is.
-// What is neither below a start nor one goes nowhere: NONE.
+// Where each node of the block goes in a tree from the root; starts: those that are the root themselves, or null: only
+// node 0 is. What is neither below a start nor one goes nowhere: NONE.
 function placeNodes(b: Builder, view: View, used: Uint8Array, starts: Uint8Array | null): Uint32Array {
-  const { nodes } = view.data, { nodeShown, frameEntry } = view, place = new Uint32Array(nodes.n), collapse = view.options.collapseRecursion;
+  const { nodes } = view.data, { nodeShown, frameEntry } = view, place = new Uint32Array(nodes.n),
+    collapse = view.options.collapseRecursion;
   place[0] = starts ? NONE : 0;
   for (let i = 1; i < nodes.n; i++) {
     if (!used[i])
@@ -193,7 +197,8 @@ const countRest = (rest: Uint32Array) => rest.reduce((n, rows) => n + (rows ? 1 
 
 function makeDownward(view: View, root: number, starts: Uint8Array | null): Tree {
   const { rows } = view, { used, count } = nodesWithRows(view);
-  const b = newBuilder(count + countRest(rows.rest) + 1, isTwoSided(rows.amounts), root), place = placeNodes(b, view, used, starts);
+  const b = newBuilder(count + countRest(rows.rest) + 1, isTwoSided(rows.amounts), root),
+    place = placeNodes(b, view, used, starts);
   for (let i = 0; i < rows.n; i++) {
     const at = place[rows.node[i]];
     if (at === NONE)
@@ -209,7 +214,8 @@ function makeDownward(view: View, root: number, starts: Uint8Array | null): Tree
 
 // Rows with where their amounts go: walks from the leaf to the root.
 function makeInverted(view: View, root: number, startOf: (row: number) => number): Tree {
-  const { rows, data, nodeShown, frameEntry } = view, { parent, frame } = data.nodes, collapse = view.options.collapseRecursion;
+  const { rows, data, nodeShown, frameEntry } = view, { parent, frame } = data.nodes,
+    collapse = view.options.collapseRecursion;
   const b = newBuilder(rows.n + 1024, false, root), end = new Uint32Array(rows.n), ends = new Map<number, number>();
   for (let i = 0; i < rows.n; i++) {
     const from = startOf(i), known = rows.rest[i] || from === NONE ? undefined : ends.get(from);
@@ -253,7 +259,8 @@ export function makeTree(view: View, { inverted }: { inverted: boolean }): Tree 
   return inverted ? makeInverted(view, NONE, (row) => view.rows.node[row]) : makeDownward(view, NONE, null);
 }
 
-// What an entry calls, and who calls it: two trees with the entry as the root. Where it calls itself, the outermost appearance counts.
+// What an entry calls, and who calls it: two trees with the entry as the root. Where it calls itself, the outermost
+// appearance counts.
 export function sandwich(view: View, entry: number): { callers: Tree; callees: Tree } {
   const { n, parent } = view.data.nodes, starts = new Uint8Array(n), start = new Uint32Array(n).fill(NONE);
   if (view.options.by === 'thread') {

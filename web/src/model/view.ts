@@ -1,6 +1,6 @@
-// A view: a block as it is looked at. Metric, snapshots, filters and granularity are fixed; what comes out are rows with errors, the
-// two sides of a diff in one row. The arithmetic of src/profile/view.c and view_filter.c; stacks are nodes of the block's tree,
-// so what a filter says of a stack is inherited from the parent's node, in one pass.
+// A view: a block as it is looked at. Metric, snapshots, filters and granularity are fixed; what comes out are rows
+// with errors, the two sides of a diff in one row. The arithmetic of src/profile/view.c and view_filter.c; stacks are
+// nodes of the block's tree, so what a filter says of a stack is inherited from the parent's node, in one pass.
 import type { Amount, Amounts, Estimate, PageData, View, ViewOptions } from '../types';
 import { addToAmount, firstAmounts, newAmounts, noAmount } from './amounts';
 import { FRAME_UNNAMED, frameEntries, threadEntries, threadKeys } from './entries';
@@ -14,7 +14,8 @@ const INHERITED = FOCUS | IGNORE | SHOW_FROM | BINARY;
 
 // Which frames an expression finds, in name, source file or binary. Each string is asked once.
 function matchFrames(data: PageData, by: ViewOptions['by'], expression: RegExp): Uint8Array {
-  const { frames, mappings, strings } = data, answers = new Uint8Array(strings.length), found = new Uint8Array(frames.n);
+  const { frames, mappings, strings } = data, answers = new Uint8Array(strings.length),
+    found = new Uint8Array(frames.n);
   const test = (text: string) => expression.test(text.split('\0', 1)[0]);
   const matches = (string: number) => {
     if (answers[string] === 0)
@@ -73,15 +74,18 @@ function filterNodes(data: PageData, o: ViewOptions): Filter {
 
 // --- amounts ---
 
-// Which columns an amount is made of: the one shown, its partner for the error, and for a diff of in-use the accumulated pair.
+// Which columns an amount is made of: the one shown, its partner for the error, and for a diff of in-use the
+// accumulated pair.
 interface Columns {
-  column: number; objects: Float64Array | null; bytes: Float64Array | null; wantObjects: boolean; heap: boolean; alloc: boolean;
+  column: number; objects: Float64Array | null; bytes: Float64Array | null; wantObjects: boolean; heap: boolean;
+  alloc: boolean;
   otherObjects: Float64Array | null; otherBytes: Float64Array | null;
 }
 
 function chooseColumns(data: PageData, column: number): Columns {
   const c: Columns = {
-    column, objects: null, bytes: null, wantObjects: false, heap: false, alloc: false, otherObjects: null, otherBytes: null,
+    column, objects: null, bytes: null, wantObjects: false, heap: false, alloc: false, otherObjects: null,
+    otherBytes: null,
   };
   const values = (metric: number) => data.metric[metric] < 0 ? null : data.rows.values[data.metric[metric]];
   for (const first of [0, 2]) {
@@ -101,7 +105,8 @@ function chooseColumns(data: PageData, column: number): Columns {
 }
 
 function estimateOf(c: Columns, objects: number, bytes: number, size: number, rate: number): Estimate {
-  return c.wantObjects ? estimateObjects(objects, bytes, size, c.bytes ? rate : 0) : estimateBytes(objects, bytes, size, rate);
+  return c.wantObjects ? estimateObjects(objects, bytes, size, c.bytes ? rate : 0)
+    : estimateBytes(objects, bytes, size, rate);
 }
 
 // Everything that making rows needs to know.
@@ -231,10 +236,12 @@ function tightenSameProcess(a: Amount, d: Sides, c: Columns): void {
 // The rows [from, to) of `order` are one stack and one thread, on both sides.
 function diffRow(m: Maker, order: Uint32Array, from: number, to: number, stack: number): void {
   const { data, c, options } = m, { rows } = data, first = order[from], a = noAmount();
-  const sides: Sides = { objects: [0, 0], bytes: [0, 0], allocObjects: [0, 0], allocBytes: [0, 0], size: 0, oneSize: false, rate: 0 };
+  const sides: Sides = { objects: [0, 0], bytes: [0, 0], allocObjects: [0, 0], allocBytes: [0, 0], size: 0,
+    oneSize: false, rate: 0 };
   let labels = rows.labels[first], rest = 0;
   for (let k = from; k < to; k++) {
-    const row = order[k], value = rows.values[c.column][row], base = data.sources[rows.source[row]].snapshot === options.base;
+    const row = order[k], value = rows.values[c.column][row],
+      base = data.sources[rows.source[row]].snapshot === options.base;
     a[base ? 'base' : 'now'] += value;
     addEstimate(a[(value < 0) !== base ? 'lost' : 'gained'], sampleEstimate(m, row, value < 0 ? -1 : 1));
     addSides(sides, m, row, base ? 0 : 1);
@@ -296,7 +303,8 @@ function diffRows(m: Maker): void {
 export function isOneProcess(data: PageData, base: number, at: number): boolean {
   const sources = data.sources.filter(({ snapshot }) => snapshot === base || snapshot === at);
   const [a, b] = sources;
-  return sources.length === 2 && a.snapshot !== b.snapshot && a.process !== null && a.process === b.process && a.rate === b.rate
+  return sources.length === 2 && a.snapshot !== b.snapshot && a.process !== null && a.process === b.process
+    && a.rate === b.rate
     && (!a.pid || !b.pid || a.pid === b.pid);
 }
 
@@ -310,7 +318,8 @@ function unseenWeight(data: PageData, c: Columns, snapshot: number): number {
 
 // Rows of the block, of any snapshot, that pass the view's filters.
 export function passingRows({ data, options, diff, oneProcess }: View): Uint8Array {
-  const { rows } = data, { nodes, needed } = filterNodes(data, options), keep = keptLabels(data, options, diff && !oneProcess);
+  const { rows } = data, { nodes, needed } = filterNodes(data, options),
+    keep = keptLabels(data, options, diff && !oneProcess);
   const passing = new Uint8Array(rows.n);
   for (let i = 0; i < rows.n; i++)
     passing[i] = keep[rows.labels[i]] && passes(nodes[rows.node[i]], needed) ? 1 : 0;
@@ -355,10 +364,13 @@ export function makeView(data: PageData, options: ViewOptions): View {
   };
   (diff ? diffRows : plainRows)(m);
   return {
-    data, options: o, diff, oneProcess, hasError: m.hasError, type: data.types[o.column].type, unit: data.types[o.column].unit,
-    entries: threads?.entries ?? frames.entries, frameEntry: frames.frameEntry, labelEntry: threads?.labelEntry ?? new Uint32Array(0),
+    data, options: o, diff, oneProcess, hasError: m.hasError, type: data.types[o.column].type,
+    unit: data.types[o.column].unit,
+    entries: threads?.entries ?? frames.entries, frameEntry: frames.frameEntry,
+    labelEntry: threads?.labelEntry ?? new Uint32Array(0),
     rows: {
-      n: m.n, node: m.node.slice(0, m.n), labels: m.labels.slice(0, m.n), rest: m.rest.slice(0, m.n), stack: m.stack.slice(0, m.n),
+      n: m.n, node: m.node.slice(0, m.n), labels: m.labels.slice(0, m.n), rest: m.rest.slice(0, m.n),
+      stack: m.stack.slice(0, m.n),
       amounts: firstAmounts(m.amounts, m.n),
     },
     nodeShown: filter.shown, total: m.total, totalAll: m.totalAll, lowerBounds: m.lowerBounds,

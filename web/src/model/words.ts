@@ -1,9 +1,11 @@
-// Amounts as people read them: three digits and a unit, as src/report/words.c and src/base/text.c word them on a terminal.
+// Amounts as people read them: three digits and a unit, as src/report/words.c and src/base/text.c word them on a
+// terminal.
 import type { Amount, Estimate, View } from '../types';
 import { intervalOfAmount } from './amounts';
 import { FEW_SAMPLES, estimateSamples } from './estimate';
 
-const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB'], THOUSANDS = ['', 'k', 'M', 'G', 'T', 'P', 'E'];
+const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB'],
+  THOUSANDS = ['', 'k', 'M', 'G', 'T', 'P', 'E'];
 
 // Half up, as many decimals as asked for.
 function decimal(value: number, decimals: number): string {
@@ -27,7 +29,8 @@ function scaled(value: number, step: number, below: number, units: number): { va
   return { value, unit };
 }
 
-const sign = (value: number) => value <= -0.5 ? '-' : '', size = (value: number) => value <= -0.5 ? -value : Math.max(0, value);
+const sign = (value: number) => value <= -0.5 ? '-' : '', size = (value: number) =>
+  value <= -0.5 ? -value : Math.max(0, value);
 
 // "12.3 MiB"
 export function bytesText(value: number): string {
@@ -55,7 +58,8 @@ const SECONDS: Record<string, number> = {
   nanoseconds: 1e-9, microseconds: 1e-6, milliseconds: 1e-3, seconds: 1, ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1,
 };
 const STEPS: [below: number, unit: number, name: string][] = [
-  [0.9995e-6, 1e-9, 'ns'], [0.9995e-3, 1e-6, 'us'], [0.9995, 1e-3, 'ms'], [99.95, 1, 's'], [5997, 60, 'min'], [359820, 3600, 'h'],
+  [0.9995e-6, 1e-9, 'ns'], [0.9995e-3, 1e-6, 'us'], [0.9995, 1e-3, 'ms'], [99.95, 1, 's'], [5997, 60, 'min'],
+  [359820, 3600, 'h'],
   [Infinity, 86400, 'days'],
 ];
 
@@ -146,5 +150,6 @@ export function errorText(view: View, a: Amount): string {
 
 // "2026-11-21 03:33:10 UTC"; "" for an unknown time.
 export function timeText(ms: number | null): string {
-  return ms === null || !(ms > 0 && ms < 8.64e15) ? '' : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  return ms === null || !(ms > 0 && ms < 8.64e15) ? ''
+    : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }

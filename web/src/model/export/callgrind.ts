@@ -1,5 +1,6 @@
-// callgrind's format, a call graph for KCachegrind: what a function holds itself by line, and what its calls hold, each with the
-// memory of all stacks that have the call (once a stack, recursion or not). "calls=" counts stacks. As src/format/callgrind.c.
+// callgrind's format, a call graph for KCachegrind: what a function holds itself by line, and what its calls hold, each
+// with the memory of all stacks that have the call (once a stack, recursion or not). "calls=" counts stacks. As
+// src/format/callgrind.c.
 import type { Tree, View } from '../../types';
 import { NONE } from '../../types';
 import { Triples } from '../intern';
@@ -23,13 +24,15 @@ function sumsBelow(tree: Tree, self: Float64Array): Float64Array {
 }
 
 function makePlaces(view: View, tree: Tree): Pick<Graph, 'place' | 'functionOf' | 'placeOf'> {
-  const place: Graph['place'] = [], functionOf: number[] = [], functions = new Map<string, number>(), numbers = new Map<number, number>();
+  const place: Graph['place'] = [], functionOf: number[] = [], functions = new Map<string, number>(),
+    numbers = new Map<number, number>();
   const placeOf = Uint32Array.from({ length: tree.n }, (_, node) => {
     const entry = tree.entry[node], key = entry === NONE && node === 0 ? -1 : entry, known = numbers.get(key);
     if (known !== undefined)
       return known;
     const { binary, file, line } = view.entries, none = entry === NONE;
-    const p = { object: none ? '' : binary[entry], file: none ? '' : file[entry], name: nodeName(view, tree, node), line: none ? 0 : line[entry] };
+    const p = { object: none ? '' : binary[entry], file: none ? '' : file[entry], name: nodeName(view, tree, node),
+      line: none ? 0 : line[entry] };
     const text = [p.object, p.file, p.name].join('\0');
     functions.set(text, functions.get(text) ?? functions.size);
     functionOf.push(functions.get(text)!);
@@ -41,7 +44,8 @@ function makePlaces(view: View, tree: Tree): Pick<Graph, 'place' | 'functionOf' 
 
 // Adds up calls from a walk in depth: a call that is above already counts there.
 function addCalls(g: Graph, tree: Tree, columns: Column[]): void {
-  const sums = columns.map(({ self }) => sumsBelow(tree, self)), calls: Call[] = [], triples = new Triples(), open: number[] = [];
+  const sums = columns.map(({ self }) => sumsBelow(tree, self)), calls: Call[] = [], triples = new Triples(),
+    open: number[] = [];
   const holds = Float64Array.from({ length: tree.n }, (_, i) => columns.some(({ self }) => self[i] !== 0) ? 1 : 0);
   const stacks = sumsBelow(tree, holds), callOf = new Int32Array(tree.n).fill(-1);
   for (let node = tree.firstChild[0], leaving = false; node !== 0;) {
@@ -94,14 +98,16 @@ export function callgrind(view: View, command: string): string {
     `events: ${columns.map(({ name }) => name ? `${type}_${name}` : type).join(' ')}\n`,
     `summary: ${columns.map(({ self }) => integer(self.reduce((sum, value) => sum + value, 0))).join(' ')}\n`,
   ];
-  const order = g.place.map((_, i) => i).sort((a, b) => g.functionOf[a] - g.functionOf[b] || g.place[a].line - g.place[b].line);
+  const order = g.place.map((_, i) => i).sort((a, b) => g.functionOf[a] - g.functionOf[b]
+    || g.place[a].line - g.place[b].line);
   order.forEach((place, i) => {
     if (i === 0 || g.functionOf[order[i - 1]] !== g.functionOf[place])
       out.push('\n', functionText(g.functionOf[place], ['ob', 'fl', 'fn']));
     if (g.self[place].some((value) => value >= 0.5))
       out.push(cost(g.place[place].line, g.self[place]));
     for (const call of g.calls.get(place) ?? [])
-      out.push(functionText(call.to, ['cob', 'cfi', 'cfn']), `calls=${call.stacks} ${g.place[firstPlace[call.to]].line}\n`,
+      out.push(functionText(call.to, ['cob', 'cfi', 'cfn']),
+        `calls=${call.stacks} ${g.place[firstPlace[call.to]].line}\n`,
         cost(g.place[place].line, call.cost));
   });
   return out.join('');

@@ -1,4 +1,5 @@
-// What the formats that are written from a tree share: formats that know no amounts below zero get a change as several columns.
+// What the formats that are written from a tree share: formats that know no amounts below zero get a change as several
+// columns.
 import type { Tree, View } from '../../types';
 import { NONE } from '../../types';
 import { changeAt, isTwoSided } from '../amounts';
@@ -9,7 +10,8 @@ export interface Column { name: string | null; self: Float64Array }
 const OTHER = '(other)', NO_FRAMES = '(no frames)';
 
 // The nearest whole number, without an exponent.
-export const integer = (value: number) => Math.abs(value) < 1e21 ? String(Math.round(value) + 0) : BigInt(Math.round(value)).toString();
+export const integer = (value: number) => Math.abs(value) < 1e21 ? String(Math.round(value) + 0)
+  : BigInt(Math.round(value)).toString();
 
 export const clean = (text: string) => text.replace(/[\0-\x1f\x7f]/g, ' ');
 
@@ -23,7 +25,8 @@ export function stacksOf(view: View): { tree: Tree; columns: Column[] } {
   const change = [
     make('grew', (i) => Math.max(0, changeAt(self, i))), make('shrank', (i) => Math.max(0, -changeAt(self, i))),
   ];
-  return { tree, columns: belowZero ? change : [...change, { name: 'base', self: self.base }, { name: 'new', self: self.now }] };
+  return { tree, columns: belowZero ? change : [...change, { name: 'base', self: self.base },
+    { name: 'new', self: self.now }] };
 }
 
 // Name of a tree's node as an entry; the root stands for what has no frames.

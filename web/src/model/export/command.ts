@@ -32,7 +32,8 @@ function profiles(data: PageData, o: ViewOptions, report: Report): string[] {
     : ['--base', nameOf(o.base), ...kept];
 }
 
-// Filters by thread are label filters on the command line. A diff of two processes knows threads by name, not by number.
+// Filters by thread are label filters on the command line. A diff of two processes knows threads by name, not by
+// number.
 function threadWords(data: PageData, o: ViewOptions): string[] {
   const byName = o.base !== null && o.base !== o.at && !isOneProcess(data, o.base, o.at);
   if (o.thread === null)
@@ -50,7 +51,8 @@ export function commandLine(data: PageData, o: ViewOptions, report: Report = 'to
   const binary = o.binary && !o.focus ? `^${quoteExpression(o.binary)}$` : '';
   if (o.binary && o.focus)
     missing.push(`only stacks through ${o.binary}`);
-  const filters = [['--focus', o.focus || binary], ['--ignore', o.ignore], ['--hide', o.hide], ['--show', o.show], ['--show-from', o.showFrom]];
+  const filters = [['--focus', o.focus || binary], ['--ignore', o.ignore], ['--hide', o.hide], ['--show', o.show],
+    ['--show-from', o.showFrom]];
   for (const [option, text] of filters)
     if (text)
       words.push(option, text);

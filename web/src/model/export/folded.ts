@@ -1,4 +1,5 @@
-// One line a stack, root first: "main;serve;parse 4096", in a diff "main;serve;parse 1024 4096". As src/format/folded_write.c.
+// One line a stack, root first: "main;serve;parse 4096", in a diff "main;serve;parse 1024 4096". As
+// src/format/folded_write.c.
 import type { Tree, View } from '../../types';
 import { NONE } from '../../types';
 import { pathBase } from '../entries';
@@ -25,6 +26,7 @@ export function folded(view: View): string {
       sums.set(text[i], [base, now]);
     }
   }
-  const lines = Array.from(sums, ([stack, [base, now]]) => `${stack} ${view.diff ? `${integer(base)} ` : ''}${integer(now)}\n`);
+  const lines = Array.from(sums,
+    ([stack, [base, now]]) => `${stack} ${view.diff ? `${integer(base)} ` : ''}${integer(now)}\n`);
   return lines.sort().join('');
 }

@@ -1,5 +1,6 @@
-// A view as a gzipped pprof profile: all metrics of its rows. The base of a diff is told as `go tool pprof -diff_base` does: negative
-// values with the label pprof::base. Frames that are hidden are left out; inlined calls share a location with who they are part of.
+// A view as a gzipped pprof profile: all metrics of its rows. The base of a diff is told as `go tool pprof -diff_base`
+// does: negative values with the label pprof::base. Frames that are hidden are left out; inlined calls share a location
+// with who they are part of.
 import type { View } from '../../types';
 import { FRAME_INLINED, FRAME_UNNAMED } from '../entries';
 import { passingRows } from '../view';
@@ -85,16 +86,19 @@ function functionOf(s: State, frame: number): number {
     return known;
   const id = s.functions.size + 1, name = s.strings.id(strings[frames.name[frame]]);
   s.functions.set(key, id);
-  s.out.data(5, new Writer().number(1, id).number(2, name).number(3, name).number(4, s.strings.id(strings[frames.file[frame]])).done());
+  s.out.data(5, new Writer().number(1, id).number(2, name).number(3, name)
+    .number(4, s.strings.id(strings[frames.file[frame]])).done());
   return id;
 }
 
-// The location of some frames, innermost first, all but the last inlined into the next. A frame without a name is an address.
+// The location of some frames, innermost first, all but the last inlined into the next. A frame without a name is an
+// address.
 function locationOf(s: State, chain: number[]): number {
   const key = chain.join(' '), known = s.locations.get(key), { frames, strings } = s.view.data;
   if (known !== undefined)
     return known;
-  const id = s.locations.size + 1, last = chain[chain.length - 1], location = new Writer().number(1, id).number(2, frames.mapping[last] + 1);
+  const id = s.locations.size + 1, last = chain[chain.length - 1],
+    location = new Writer().number(1, id).number(2, frames.mapping[last] + 1);
   const address = /!0x([0-9a-f]{1,13})$/.exec(strings[frames.name[last]])?.[1];
   if (address)
     location.number(3, parseInt(address, 16));
@@ -176,9 +180,11 @@ function otherLocation(s: State): number {
 function putRest(s: State): void {
   const { data, options } = s.view, { mappings, strings } = data, { out } = s;
   for (let i = 0; i < mappings.n; i++)
-    out.data(3, new Writer().number(1, i + 1).number(5, s.strings.id(strings[mappings.file[i]])).number(7, 1).number(8, 1).number(9, 1)
+    out.data(3, new Writer().number(1, i + 1).number(5, s.strings.id(strings[mappings.file[i]])).number(7, 1)
+      .number(8, 1).number(9, 1)
       .number(10, 1).done());
-  const rates = new Set(data.sources.filter(({ snapshot }) => snapshot === options.at || snapshot === options.base).map(({ rate }) => rate));
+  const rates = new Set(data.sources.filter(({ snapshot }) => snapshot === options.at || snapshot === options.base)
+    .map(({ rate }) => rate));
   const [rate] = rates, time = data.snapshots[options.at].time_ms;
   if (rates.size === 1 && rate > 0) {
     out.data(11, new Writer().number(1, s.strings.id('space')).number(2, s.strings.id('bytes')).done());
@@ -191,7 +197,8 @@ function putRest(s: State): void {
 
 // The uncompressed profile.
 export function pprofBytes(view: View): Uint8Array {
-  const s: State = { view, out: new Writer(), strings: new Strings(), functions: new Map(), locations: new Map(), stacks: new Map() };
+  const s: State = { view, out: new Writer(), strings: new Strings(), functions: new Map(), locations: new Map(),
+    stacks: new Map() };
   for (const { type, unit } of view.data.types)
     s.out.data(1, new Writer().number(1, s.strings.id(type)).number(2, s.strings.id(unit)).done());
   putSamples(s);
@@ -203,6 +210,7 @@ export function pprofBytes(view: View): Uint8Array {
 }
 
 export async function pprof(view: View): Promise<Uint8Array> {
-  const stream = new Blob([pprofBytes(view) as Uint8Array<ArrayBuffer>]).stream().pipeThrough(new CompressionStream('gzip'));
+  const stream = new Blob([pprofBytes(view) as Uint8Array<ArrayBuffer>]).stream()
+    .pipeThrough(new CompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

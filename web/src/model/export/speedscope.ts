@@ -31,12 +31,14 @@ export function speedscope(view: View, title: string): string {
         endValue += self[i];
       }
     return {
-      type: 'sampled', name: name ? `${view.type}: ${name}` : view.type, unit: UNITS.includes(view.unit) ? view.unit : 'none',
+      type: 'sampled', name: name ? `${view.type}: ${name}` : view.type,
+      unit: UNITS.includes(view.unit) ? view.unit : 'none',
       startValue: 0, samples, weights, endValue,
     };
   });
   return JSON.stringify({
-    $schema: 'https://www.speedscope.app/file-format-schema.json', exporter: 'heapgauge', name: title, activeProfileIndex: 0,
+    $schema: 'https://www.speedscope.app/file-format-schema.json', exporter: 'heapgauge', name: title,
+    activeProfileIndex: 0,
     shared: { frames }, profiles,
   });
 }
