@@ -4,6 +4,7 @@ import { css, mix } from './palette';
 import { rowsOfRoom, type Scene } from './scene';
 
 const LINE = 4;                      // CSS pixels that a row has at most
+const AWAY = 0.55;                   // how much of the surface lies over what is not seen
 
 export interface MapWindow { x: number; y: number; width: number; height: number }
 
@@ -48,7 +49,7 @@ export class Minimap {
     const w = mapWindow(s);
     const x = Math.round(w.x), y = Math.round(w.y), right = Math.max(Math.round(w.x + w.width), x + Math.ceil(3 * ratio));
     const bottom = Math.min(Math.max(Math.round(w.y + w.height), y + Math.ceil(3 * ratio)), height);
-    target.fillStyle = css(s.palette.surface, 0.66);
+    target.fillStyle = css(s.palette.surface, AWAY);
     target.fillRect(0, 0, x, height);
     target.fillRect(right, 0, width - right, height);
     target.fillRect(x, 0, right - x, y);

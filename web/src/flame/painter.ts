@@ -1,11 +1,11 @@
 // Draws a scene: fills as stretched lines of pixels, over them patterns, marks and words of the boxes that are wide enough.
 import { NONE } from '../types';
 import { BoxList, drawEdge, drawLine, type Lines } from './raster';
-import { rowOf } from './layout';
+import { rowOf, rowsBetween } from './layout';
 import { css, FILLS, GONE, mix, NEW, PATTERN, REST_PATTERN, type Palette } from './palette';
-import { pixelsPerUnit, rowsSeen, rowTop, scrollPixels, type Scene } from './scene';
+import { pixelsPerUnit, rowsOfRoom, rowsSeen, rowTop, scrollPixels, type Scene } from './scene';
 
-const PAD = 4, WIDE = 5, LABEL_FROM = 30, FRAME = 2;                // CSS pixels
+const PAD = 4, WIDE = 5, LABEL_FROM = 30, FRAME = 2, THUMB = 24, THUMB_WIDE = 5;      // CSS pixels
 const BEFORE_AMOUNT = '   ';
 const WIDEST_COUNTED = 1023;
 const SIGNS = ['=', '~', '+', '−', '+', '−'];                   // as CHANGES
@@ -74,7 +74,21 @@ export class Painter {
     this.paintPatterns(s);
     this.paintVeil(s, first, count);
     this.paintMarks(s);
-    return this.paintLabels(s);
+    const whole = this.paintLabels(s);
+    this.paintScroll(s);
+    return whole;
+  }
+
+  // How far down this is, where there are more rows than room.
+  private paintScroll(s: Scene) {
+    const { top, width, height, ratio } = s.screen, { left, width: units, scroll } = s.camera;
+    const rows = rowsBetween(s.layout, left, left + units), room = rowsOfRoom(s.screen);
+    if (rows <= room)
+      return;
+    const part = (height - top) / rows, length = Math.max(room * part, THUMB * ratio), wide = Math.round(THUMB_WIDE * ratio);
+    const from = scroll / (rows - room) * (height - top - length);
+    this.context.fillStyle = css(s.palette.text, 0.35);
+    this.context.fillRect(width - wide, Math.round(s.input.icicle ? top + from : height - from - length), wide, Math.round(length));
   }
 
   // What lies above the node that was zoomed to steps back.
