@@ -1,10 +1,6 @@
 // A page of the bench in headless Chromium, without a GPU.
-import { build } from 'esbuild';
-import { chromium } from 'playwright-core';
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-
-const web = fileURLToPath(new URL('..', import.meta.url));
+import { build, chromium, CHROMIUM, web } from './tools.mjs';
 
 export async function openFlame({ width = 1600, height = 900, ratio = 1, args = [], reducedMotion = 'no-preference' } = {}) {
   const made = await build({
@@ -12,7 +8,7 @@ export async function openFlame({ width = 1600, height = 900, ratio = 1, args = 
   });
   const style = await readFile(`${web}/src/flame/flame.css`, 'utf8');
   const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', ...args],
+    executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', ...args],
   });
   const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: ratio, reducedMotion });
   const page = await context.newPage();

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { openFlame } from '../bench/browser.mjs';
+import { CHROMIUM } from '../bench/tools.mjs';
 
 const NONE = 0xffffffff, ROW = 18, MAP = 46;
-const skip = existsSync(process.env.CHROMIUM || '/usr/bin/chromium') ? false : 'no Chromium';
+const skip = existsSync(CHROMIUM) ? false : 'no Chromium';
 const TREE = { nodes: 20000, depth: 60, fan: 5, diff: false, seed: 5, flat: false };
 let browser, page;
 const errors = [];

@@ -1,14 +1,11 @@
 // The colours of the flame graph, computed: can words be read on every fill (WCAG 2, contrast of 4.5), and are fills told apart
 // by people who lack one kind of cones? Those see what the matrices of Machado, Oliveira and Fernandes (2009, full severity)
 // make of a colour; distances are in OKLab, where 2 hundredths are just noticed.
-import { build } from 'esbuild';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { importSource } from '../bench/tools.mjs';
 
-const source = fileURLToPath(new URL('../src/flame/palette.ts', import.meta.url));
-const bundle = await build({ entryPoints: [source], bundle: true, write: false, format: 'esm' });
-const palette = await import(`data:text/javascript,${encodeURIComponent(bundle.outputFiles[0].text)}`);
+const palette = await importSource("export * from './src/flame/palette'");
 const { DARK, LIGHT, FILLS, GONE, GREW, HUE, HUES, MATCH, NEW, NOISE, REST, ROOT, SAME, SHADES, SHRANK, mix } = palette;
 
 const THEMES = { light: LIGHT, dark: DARK };

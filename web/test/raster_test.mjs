@@ -1,18 +1,10 @@
 // Layout and lines of pixels of the flame graph against the plainest way to get the same: every box of a row looked at.
-import { build } from 'esbuild';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { importSource } from '../bench/tools.mjs';
 
-const web = fileURLToPath(new URL('..', import.meta.url));
-const bundle = await build({
-  stdin: {
-    contents: `export * from './src/flame/layout'; export * from './src/flame/raster'; export * from './src/flame/palette';
-      export * from './src/flame/paint'; export * from './src/flame/walk'; export * from './src/flame/camera'; export * from './bench/trees';`,
-    resolveDir: web,
-  }, bundle: true, write: false, format: 'esm',
-});
-const f = await import(`data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString('base64')}`);
+const MODULES = ['src/flame/layout', 'src/flame/raster', 'src/flame/palette', 'src/flame/paint', 'src/flame/walk', 'src/flame/camera', 'bench/trees'];
+const f = await importSource(MODULES.map(name => `export * from './${name}';`).join('\n'));
 const NONE = 0xffffffff, WIDTH = 500;
 const TREES = [
   { nodes: 1, depth: 10, fan: 3, flat: false }, { nodes: 300, depth: 40, fan: 6, flat: false },
