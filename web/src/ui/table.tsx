@@ -67,6 +67,7 @@ function keyOf(v: View, totals: EntryTotals, sort: s.Sort): (i: number) => numbe
 
 // Equal by one, ordered by the other.
 const SECOND: Record<s.Sort, s.Sort> = {
+  auto: 'cum',
   name: 'name',
   flat: 'cum',
   cum: 'flat',
@@ -117,15 +118,17 @@ export function Status({ status }: { status: string }) {
   return status === '' ? null : <span class={`badge ${status}`}>{marks[status] ?? status}</span>;
 }
 
+function sortOf(v: View): s.Sort {
+  const wanted = s.sort.value;
+  if (wanted === 'auto' || (!v.diff && wanted.endsWith('change')))
+    return v.diff ? 'flat-change' : 'flat';
+  return wanted;
+}
+
 export function TableView() {
   const v = view.value;
   const totals = totalsFlat.value;
-  const sort =
-    !v.diff && s.sort.value.endsWith('change')
-      ? 'flat'
-      : v.diff && s.sort.value === s.sort.begin
-        ? 'flat-change'
-        : s.sort.value;
+  const sort = sortOf(v);
   const verdict = sort.startsWith('cum') ? totalsCum.value : totals;
   const order = useMemo(() => tableOrder(v, verdict, sort, s.ascending.value), [v, verdict, sort, s.ascending.value]);
   const place = useMemo(() => {
