@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 import agent_cost
+import page
 import symbolize_cost
 import synthetic
 
@@ -229,6 +230,21 @@ def synthetic_table(options, pprof):
     return [lines[0] + "."]
 
 
+def page_lines(options, pprof):
+    """The web page as a file. In a program without the page there is nothing to measure."""
+    say("the web page of the synthetic pprof file")
+    path, out = options.work + "/synthetic.pb.gz", options.work + "/out.html"
+    figure = measure(options, [("heapgauge", [options.heapgauge, "flame", "-o", out, path])], 7)[0]
+    if not figure.good:
+        return ["The web page: this heapgauge has none, or failed."]
+    line = "`flame -o x.html` of that file, reading it included: %s; a page of %.2f MB" % (figure, os.path.getsize(out) / 1e6)
+    peer = page.of_pprof(pprof, path) if pprof else None
+    if peer:
+        line += ". `pprof -http`: its flame graph is there after %s and has %.0f MB: %.0f times as long, %.0f times as large" % \
+            (time_text(peer[0]), peer[1] / 1e6, peer[0] / figure.seconds, peer[1] / os.path.getsize(out))
+    return [line + "."]
+
+
 def reader_lines(options):
     readers = options.build + "/bench/bench_readers"
     if not os.path.exists(readers):
@@ -305,7 +321,8 @@ def main():
     lines = ["# heapgauge and its peers", ""] + machine_lines(options, peers) + [""]
     lines += ["Best of several rounds in which all commands of a task took turns, files in the cache; memory is the peak of "
               "the command's largest process. A peer that took more than %d s was stopped." % LIMIT, ""]
-    lines += task_tables(options, peers) + [""] + synthetic_table(options, peers[0]) + [""] + reader_lines(options) + [""]
+    lines += task_tables(options, peers) + [""] + synthetic_table(options, peers[0]) + [""]
+    lines += page_lines(options, peers[0]) + [""] + reader_lines(options) + [""]
     say("dumps inside the program")
     lines += agent_cost.table(options.work, options.build, options.sizes) + [""]
     say("names in a child process and inside of the program")

@@ -90,8 +90,10 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 	if (!failed)
 		failed = serve(&shown, &how, &busy, err);
 	buf_finish(&warnings);
-	if (!busy)
-		shown_finish(&shown);
+	/* Somebody is still at work with it, and nothing of that is worth waiting for. */
+	if (busy)
+		_exit(EXIT_DONE);
+	shown_finish(&shown);
 	return failed;
 }
 

@@ -313,12 +313,13 @@ static void stop(int signal_number)
 	http_server_stop(stopping);
 }
 
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+
+/* NULL: from now on they just end the program. */
 static void catch_signals(struct http_server *server)
 {
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND }, before;
+	struct sigaction action = { .sa_handler = server ? stop : SIG_DFL, .sa_flags = SA_RESTART | (int)SA_RESETHAND }, before;
 	sigemptyset(&action.sa_mask);
-	stopping = server;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(ends[i], &action, NULL);
@@ -368,11 +369,14 @@ static int open_site(struct site *x, struct error *err)
 static int run_site(struct site *x, bool *ret_busy, struct error *err)
 {
 	pthread_t thread;
-	sigset_t all, before;
+	sigset_t for_us, before;
 	char url[512];
+	stopping = x->server;
 	catch_signals(x->server);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	sigemptyset(&for_us);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		sigaddset(&for_us, ends[i]);
+	pthread_sigmask(SIG_BLOCK, &for_us, &before);
 	int failed = pthread_create(&thread, NULL, look_after, x);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failed)
@@ -380,6 +384,7 @@ static int run_site(struct site *x, bool *ret_busy, struct error *err)
 	snprintf(url, sizeof url, "%s/%s/", http_server_url(x->server), x->token);
 	x->settings->started(url, x->settings->context);
 	http_server_run(x->server);
+	catch_signals(NULL);
 	pthread_mutex_lock(&x->lock);
 	x->stop = true;
 	pthread_cond_signal(&x->wake);

@@ -115,6 +115,8 @@ int view_slots(const struct view *v, struct view_slot **ret_slots, size_t *ret_n
  * view. SIZE_MAX: out of memory.
  */
 size_t view_slots_of(struct view *v, uint32_t stack, const uint32_t **ret_slots);
+/* E_USAGE when focus, ignore, hide, show or show_from is no expression, as view_new says it. */
+int view_check_expressions(const struct view_options *o, struct error *err);
 /* Per label set: do tagfocus and tagignore let its samples stay? ret_keep has n_label_sets entries. */
 int view_filter_labels(const struct profile *p, const struct view_options *o, bool *ret_keep, struct error *err);
 

@@ -18,6 +18,23 @@ static int compile(regex_t *re, const char *text, const char *option, struct err
 	return error_set(err, E_USAGE, "%s: '%s' is not a regular expression: %s", option, text, why);
 }
 
+int view_check_expressions(const struct view_options *o, struct error *err)
+{
+	const struct { const char *text, *option; } all[] = {
+		{ o->focus, "--focus" }, { o->ignore, "--ignore" }, { o->hide, "--hide" }, { o->show, "--show" },
+		{ o->show_from, "--show-from" },
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		regex_t re;
+		int code = all[i].text ? compile(&re, all[i].text, all[i].option, err) : E_OK;
+		if (code)
+			return code;
+		if (all[i].text)
+			regfree(&re);
+	}
+	return E_OK;
+}
+
 /* --- frames ---------------------------------------------------------------- */
 
 /* One expression over the profile's strings, each asked once. */

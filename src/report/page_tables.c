@@ -316,9 +316,13 @@ static int make_ranks(struct page_source *s, struct error *err)
 int page_source_make(struct profile *p, const struct page_options *o, struct page_source *ret, struct error *err)
 {
 	*ret = (struct page_source){ .p = p, .o = o, .n_snapshots = 1 };
+	/* The page filters frames by itself. */
 	struct view_options by_line = o->view;
 	by_line.by = BY_LINE;
-	int code = view_new(p, &by_line, &ret->v, err);
+	by_line.focus = by_line.ignore = by_line.hide = by_line.show = by_line.show_from = NULL;
+	int code = view_check_expressions(&o->view, err);
+	if (!code)
+		code = view_new(p, &by_line, &ret->v, err);
 	if (code)
 		return code;
 	for (size_t i = 0; i < p->n_sources; i++)
