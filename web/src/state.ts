@@ -148,13 +148,30 @@ export const growthNow = computed<Growth>(() =>
   growth(theData(), view.value.options, s.rankBy.value === 'stack' ? 'stacks' : 'entries', s.rankOf.value)
 );
 
-// Blocks in the last snapshot of each entry, when the metric is their bytes.
+// What tells rows of the ranking by stack apart: stack, thread, and whether it is an (other).
+function stackKey(of: View, row: number): number {
+  const { stack, labels, rest } = of.rows;
+  return (stack[row] * of.data.strings.length + of.data.labels.thread[labels[row]]) * 2 + (rest[row] > 0 ? 1 : 0);
+}
+
+function objectsOfStacks(g: Growth, last: View): Float64Array {
+  const sums = new Map<number, number>();
+  for (let row = 0; row < last.rows.n; row++) {
+    const key = stackKey(last, row);
+    sums.set(key, (sums.get(key) ?? 0) + last.rows.amounts.now[row]);
+  }
+  return Float64Array.from(g.row, row => sums.get(stackKey(g.view, row)) ?? 0);
+}
+
+// Blocks of each item of the ranking in the last snapshot, when the metric is their bytes.
 export const growthObjects = computed<Float64Array | null>(() => {
-  const { metric, snapshots } = theData();
-  const kind = metric.indexOf(column.value);
+  const g = growthNow.value;
+  const { metric } = g.view.data;
+  const kind = metric.indexOf(g.view.options.column);
   const objects = kind < 0 ? -1 : metric[kind & ~1];
-  if (objects < 0 || s.rankBy.value === 'stack')
+  // Threads of two processes are known by name, those of one by number, too.
+  if (objects < 0 || (g.view.options.by === 'thread' && !g.view.oneProcess))
     return null;
-  const last = makeView(theData(), { ...view.value.options, column: objects, at: snapshots.length - 1, base: null });
-  return entryTotals(last, s.rankOf.value)[s.rankOf.value].now;
+  const last = makeView(g.view.data, { ...g.view.options, column: objects, base: null });
+  return s.rankBy.value === 'stack' ? objectsOfStacks(g, last) : entryTotals(last, s.rankOf.value)[s.rankOf.value].now;
 });

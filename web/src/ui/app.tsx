@@ -1,16 +1,18 @@
 // The page: header, timeline, filters, the view that is chosen, and what is known of the selection.
-import { useEffect } from 'preact/hooks';
-import { failure, gone, notice } from '../load';
+import { useEffect, useErrorBoundary } from 'preact/hooks';
+import { type Failure, failure, gone, notice } from '../load';
+import { visible } from '../model';
 import * as s from '../settings';
 import { data, theData } from '../state';
 import { AboutView } from './about';
 import { Details } from './details';
 import { FilterBar, FrameOptions } from './filters';
 import { FlameView } from './flame';
+import { GrowthView } from './growth';
 import { Header, profileName } from './header';
 import { Help } from './help';
 import { LinesView } from './lines';
-import { GrowthView } from './growth';
+import { cutMiddle } from './name';
 import { SandwichView } from './sandwich';
 import { TableView } from './table';
 import { Timeline } from './timeline';
@@ -73,17 +75,29 @@ function Tabs() {
   );
 }
 
-function Failed() {
-  const { title, message, advice } = failure.value!;
+function Failed({ title, message, advice }: Failure) {
   return (
     <main class="failed">
       <div role="alert" data-test="failure">
         <h1>{title}</h1>
-        <p class="mono">{message}</p>
+        <p class="mono">{visible(cutMiddle(message, 2000))}</p>
         <p>{advice}</p>
       </div>
+      {data.value && (
+        <p>
+          <button type="button" data-test="anew" onClick={anew}>
+            Begin anew
+          </button>
+        </p>
+      )}
     </main>
   );
+}
+
+// Without what the address says, which may be what failed.
+function anew() {
+  history.pushState(null, '', '#');
+  location.reload();
 }
 
 function useTitle() {
@@ -96,8 +110,13 @@ function useTitle() {
 
 export function App() {
   useTitle();
+  const [error] = useErrorBoundary();
   if (failure.value)
-    return <Failed />;
+    return <Failed {...failure.value} />;
+  if (error)
+    return (
+      <Failed title="The page failed" message={String(error)} advice="That is a bug of heapgauge: please report it." />
+    );
   if (!data.value)
     return (
       <main class="waiting" aria-busy="true">

@@ -26,7 +26,7 @@ const COLUMNS: Column[] = [
     sortable: true,
     help: 'From the first snapshot to the last',
   },
-  { key: 'error', title: '±', width: 136, number: true, help: '95 % interval of the growth' },
+  { key: 'error', title: '±', width: 164, number: true, help: '95 % interval of the growth' },
   { key: 'now', title: 'Now', width: 84, number: true, sortable: true, help: 'In the last snapshot' },
   { key: 'objects', title: 'Objects', width: 80, number: true, sortable: true, help: 'Blocks in the last snapshot' },
   { key: 'status', title: 'Status', width: 84 },
@@ -44,7 +44,7 @@ function orderOf(g: Growth, objects: Float64Array | null, sort: s.RankSort, asce
   const by: Record<s.RankSort, (a: number, b: number) => number> = {
     growth: (a, b) => (ascending ? change(b) - change(a) : significant[b] - significant[a] || change(b) - change(a)),
     now: (a, b) => amounts.now[b] - amounts.now[a],
-    objects: (a, b) => (objects?.[entry[b]] ?? 0) - (objects?.[entry[a]] ?? 0),
+    objects: (a, b) => (objects?.[b] ?? 0) - (objects?.[a] ?? 0),
     name: (a, b) =>
       entry[a] === NONE ? 0 : name[entry[a]] < name[entry[b]] ? 1 : name[entry[a]] > name[entry[b]] ? -1 : 0,
   };
@@ -96,7 +96,7 @@ function cellOf(g: Growth, objects: Float64Array | null, item: number, key: stri
     case 'now':
       return amountText(v, g.amounts.now[item]);
     case 'objects':
-      return objects ? countText(objects[entry]) : '';
+      return objects ? countText(objects[item]) : '';
     case 'status':
       return <Status status={statusShown(g, item)} />;
     default:
