@@ -1,6 +1,5 @@
 // Random profiles, in pprof's format: several snapshots of one process or of two, with threads, block sizes, inlined
-// calls, frames without names, stacks that differ in nothing but addresses. The same as a description of a data block
-// (encode.mjs).
+// calls, frames without names, stacks that differ in nothing but addresses.
 import { HEAP } from './encode.mjs';
 
 export class Random {
@@ -93,17 +92,6 @@ function makeLocations(r, n, nBinaries) {
   });
 }
 
-// The frames of a stack, root first, as the block has them.
-function framesOf(world, stack) {
-  return [...stack].reverse().flatMap((id) => {
-    const l = world.locations[id], binary = world.binaries[l.binary], base = binary.split('/').at(-1);
-    if (l.lines.length === 0)
-      // the symbolizer's name for it
-      return [{ name: `${base}!0x${l.offset.toString(16)}`, file: '', line: 0, binary }];
-    return l.lines.map((line, i) => ({ ...line, binary, inlined: i + 1 < l.lines.length })).reverse();
-  });
-}
-
 function makeStacks(r, nLocations, n) {
   const stacks = [];
   while (stacks.length < n) {
@@ -111,7 +99,6 @@ function makeStacks(r, nLocations, n) {
       keep = from.slice(from.length - r.below(from.length + 1));
     stacks.push([...Array.from({ length: r.below(6) + (r.chance(3) ? 0 : 1) }, () => r.below(nLocations)), ...keep]);
   }
-  // Neighbours that differ in one frame's address only are made by locations of the same lines: see makeWorld.
   return stacks;
 }
 
@@ -150,17 +137,20 @@ export function makeWorld(seed, options = {}) {
   world.types = world.alloc ? HEAP.types : HEAP.types.slice(2).map((t, i) => ({ ...t, times: i ? 0 : -1 }));
   world.metric = world.alloc ? HEAP.metric : { alloc_objects: -1, alloc_space: -1, inuse_objects: 0, inuse_space: 1 };
   // Places with the same lines but another address.
-  for (let i = 0; i < 10; i++)
-    world.locations.push({ ...world.locations[i], offset: world.locations[i].offset + 8 });
-  const stacks = makeStacks(r, world.locations.length, options.size ?? 20 + r.below(60));
+  const places = world.locations.length, other = (l) => ({ ...l, offset: l.offset + 8 });
+  world.locations.push(...world.locations.map(other));
   const threads = ['', 't0 main', 't1 worker', 't2 worker', 't3', 'io'];
   world.kinds = [];
-  for (const stack of stacks)
-    for (let i = r.below(3); i >= 0; i--)
-      world.kinds.push({ stack, thread: r.of(threads), size: r.chance(50) ? 16 * (1 + r.below(300)) : 0 });
+  for (const stack of makeStacks(r, places, options.size ?? 20 + r.below(60)))
+    for (let i = r.below(3); i >= 0; i--) {
+      const kind = { stack, thread: r.of(threads), size: r.chance(50) ? 16 * (1 + r.below(300)) : 0 };
+      world.kinds.push(kind);
+      if (r.chance(30))
+        world.kinds.push({ ...kind, stack: stack.map((id) => r.chance(50) ? id + places : id) });
+    }
   for (const kind of world.kinds)
     kind.kind = kind;
-  const rate = r.of(options.rates ?? [524288, 524288, 4096, 1, 0]),
+  const rate = r.of(options.rates ?? [524288, 524288, 524288, 65536, 4096, 1, 0]),
     start = 0x550000000000n + BigInt(r.below(1 << 20)) * 0x10000n;
   world.snapshots = [];
   for (let i = 0; i < (options.snapshots ?? 3); i++) {
@@ -169,25 +159,4 @@ export function makeWorld(seed, options = {}) {
       world.oneProcess || r.chance(70) ? rate : rate * 2));
   }
   return world;
-}
-
-// The world as a block's description.
-export function describe(world, names) {
-  const stacks = new Map(), samples = [];
-  world.snapshots.forEach((snapshot, source) => {
-    for (const s of snapshot.samples) {
-      const key = s.stack.join();
-      if (!stacks.has(key))
-        stacks.set(key, stacks.size);
-      samples.push({ frames: framesOf(world, s.stack), thread: s.thread, size: s.size, source, stack: stacks.get(key),
-        values: s.values });
-    }
-  });
-  return {
-    types: world.types, metric: world.metric, samples, command: ['heapgauge', ...names],
-    snapshots: names.map((name) => ({ name, time_ms: null })),
-    sources: world.snapshots.map(({ rate, start }, i) => ({
-      name: names[i], snapshot: i, rate, time_ms: null, process: start.toString(16), pid: null, raw_counts: false,
-    })),
-  };
 }

@@ -44,7 +44,8 @@ export async function makePage(seed, options) {
     writeFileSync(name, writePprof(world, snapshot));
     return name;
   });
-  return { world, names, data: await pageData(`${seed}.html`, ...names) };
+  const data = await pageData(`${seed}.html`, ...names);
+  return { world, names: data.snapshots.map(({ name }) => name), data };
 }
 
 const EXPRESSIONS = [
