@@ -21,7 +21,7 @@ json "diff of one against two: the sum minus the base" out 'row("grow_here")["fl
 
 heapgauge run -q -d moments --rate 1 --every 1m -- "$GROW_JEMALLOC" 2000 2000
 mapfile -t moments < <(printf '%s\n' moments/*.heap | sort -t. -k3n)
-for command in top tree traces flame 'peek x' 'convert --to folded'; do
+for command in top tree traces 'flame --to svg' 'peek x' 'convert --to folded'; do
 	misused "$command of several dumps of one process" "one process.*heapgauge diff.*leaks" \
 		heapgauge $command "${moments[0]}" "${moments[1]}"
 done
