@@ -55,11 +55,6 @@ function taken(event: KeyboardEvent): boolean {
 
 function run(event: KeyboardEvent): boolean {
   const { key } = event;
-  const tab = /^[1-7]$/.test(key) ? s.TABS[Number(key) - 1] : undefined;
-  if (tab) {
-    s.tab.value = tab;
-    return true;
-  }
   if (key === 'Escape' && (helpOpen.value || exportOpen.value)) {
     helpOpen.value = false;
     exportOpen.value = false;
@@ -67,6 +62,11 @@ function run(event: KeyboardEvent): boolean {
   }
   if (helpOpen.value && key !== '?')
     return false;
+  const tab = /^[1-7]$/.test(key) ? s.TABS[Number(key) - 1] : undefined;
+  if (tab) {
+    s.tab.value = tab;
+    return true;
+  }
   // In the picture, n and N go from box to box, Backspace, Escape and 0 zoom.
   if (theFlame.current?.key(event))
     return true;
