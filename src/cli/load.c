@@ -332,10 +332,11 @@ static int subtract_base(const struct load_settings *s, char *const *paths, size
 	return 0;
 }
 
-/* "program!0x12ab" or "program!fn_1290" is no name but what a writer puts where it knows none. */
+/* "program!0x12ab" or "program!fn_1290" is no name but what a writer puts where it knows none. Without an address, as in what the
+ * page exports, it is all there is. */
 static bool is_placeholder(const struct profile *p, const struct location *l)
 {
-	if (l->n_lines != 1 || l->mapping == PROFILE_NONE || p->lines[l->first_line].line)
+	if (l->n_lines != 1 || l->mapping == PROFILE_NONE || l->address == 0 || p->lines[l->first_line].line)
 		return false;
 	const struct function *f = &p->functions[p->lines[l->first_line].function];
 	const char *name = profile_text(p, f->name);
