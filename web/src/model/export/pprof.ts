@@ -102,7 +102,8 @@ function locationOf(s: State, chain: number[]): number {
   const address = /!0x([0-9a-f]{1,13})$/.exec(strings[frames.name[last]])?.[1];
   if (address)
     location.number(3, parseInt(address, 16));
-  if (!(frames.flags[last] & FRAME_UNNAMED))
+  // Of "libc.so.6!fn_2a300" the name is all there is.
+  if (!address || !(frames.flags[last] & FRAME_UNNAMED))
     for (const frame of chain)
       location.data(4, new Writer().number(1, functionOf(s, frame)).number(2, frames.line[frame]).done());
   s.locations.set(key, id);
