@@ -22,10 +22,18 @@ interface FieldProps {
 export function Field({ label, test, value, help, error, short }: FieldProps) {
   const [typed, setTyped] = useState(value.value);
   const timer = useRef(0);
-  // Changed from elsewhere: a link, the back button, “focus on this”.
-  useEffect(() => setTyped(value.value), [value.value]);
+  const applied = useRef(value.value);
+  // Changed from elsewhere: a link, the back button, “focus on this”. What was applied here may have been typed on since.
+  useEffect(() => {
+    if (value.value === applied.current)
+      return;
+    clearTimeout(timer.current);
+    applied.current = value.value;
+    setTyped(value.value);
+  }, [value.value]);
   const apply = (text: string) => {
     clearTimeout(timer.current);
+    applied.current = text;
     value.value = text;
   };
   const id = `field-${test}`;
@@ -52,13 +60,14 @@ export function Field({ label, test, value, help, error, short }: FieldProps) {
         }}
         onKeyDown={event => {
           if (event.key === 'Enter')
-            apply(typed);
+            apply(event.currentTarget.value);
           if (event.key === 'Escape') {
             // Leaves the field; on its own a browser would empty it.
             event.preventDefault();
             event.currentTarget.blur();
           }
         }}
+        onBlur={event => apply(event.currentTarget.value)}
       />
       {error !== null && (
         <span class="wrong" id={`${id}-error`} role="alert">
