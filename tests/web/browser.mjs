@@ -68,12 +68,19 @@ export async function close(page) {
   await page.context().close();
 }
 
-// Until what was asked for is drawn: the picture has a frame of its own, and words that wait until it is still.
+// Until what was asked for is drawn: nothing changes any more for some frames.
 export async function settled(page) {
-  await page.evaluate(() => new Promise(done => {
-    const frame = () => requestAnimationFrame(() => requestAnimationFrame(done));
-    setTimeout(frame, 0);
-  }));
+  await page.evaluate(async () => {
+    let changed = false;
+    const observer = new MutationObserver(() => { changed = true; });
+    observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    const end = performance.now() + 5000;
+    for (let still = 0; still < 3 && performance.now() < end; still = changed ? 0 : still + 1) {
+      changed = false;
+      await new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
+    }
+    observer.disconnect();
+  });
 }
 
 // Nothing was complained about, and nobody was asked but the page's own server.
