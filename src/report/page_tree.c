@@ -122,8 +122,10 @@ static double stack_cost(const struct page_source *s, const struct page_tree *t,
 static bool tell_stack(const struct page_source *s, struct page_tree *t, uint32_t stack, uint32_t node, const struct path *below)
 {
 	for (size_t i = 0; i < below->n; i++) {
-		t->frame_used[below->frames[i]] = 1;
-		t->name_used[s->v->entries[s->frames[below->frames[i]].entry].name] = 1;
+		if (!t->frame_used[below->frames[i]]) {
+			t->frame_used[below->frames[i]] = 1;
+			t->name_used[s->v->entries[s->frames[below->frames[i]].entry].name] = 1;
+		}
 		if (!add_child(t, node, below->frames[i], &node))
 			return false;
 	}
