@@ -39,7 +39,7 @@ static void block_of(size_t n, struct buf *ret)
 	struct answers_builder b;
 	buf_init(ret, BUF_MAX_DEFAULT);
 	fill(&b, n);
-	assert_int_equal(answers_write(&b, ret, NULL), 0);
+	assert_int_equal(answers_write((const struct answers_builder *const[]){ &b }, 1, ret, NULL), 0);
 	answers_end(&b);
 }
 
@@ -98,7 +98,7 @@ static void nothing_is_a_block_too(void **state)
 	struct buf block;
 	answers_begin(&b);
 	buf_init(&block, BUF_MAX_DEFAULT);
-	assert_int_equal(answers_write(&b, &block, NULL), 0);
+	assert_int_equal(answers_write((const struct answers_builder *const[]){ &b }, 1, &block, NULL), 0);
 	assert_int_equal(answers_open(&a, block.data, block.len, NULL), 0);
 	assert_int_equal(a.n, 0);
 	assert_int_equal(answers_find(&a, 0), SIZE_MAX);
