@@ -20,8 +20,9 @@
 /* A text that answers have, and that has been looked at: names and paths come back again and again. By where they stand. */
 struct addr_measured {
 	const char *text;
+	const char *linked;          /* the linker's form of it that was looked at last */
 	uint32_t bytes;
-	bool has_clone;              /* "f.cold": see add_clones() */
+	bool has_clone;              /* that is "f.cold": see add_clones() */
 };
 
 bool addr_text_begin(struct addr_text *t, const struct addr_form *form)
@@ -88,20 +89,26 @@ static const char *function_of(const struct addr_form *form, const struct symbol
 	return form->mode == DEMANGLE_NONE ? linked : f->function;
 }
 
-static struct addr_measured measure(struct addr_text *t, const char *text)
+/* linked may be NULL. */
+static struct addr_measured measure(struct addr_text *t, const char *text, const char *linked)
 {
-	struct addr_measured *m = &t->measured[hash_u64((uintptr_t)text) % MEASURED];
+	/* Texts lie one behind the other, so their places are as good as a hash. */
+	struct addr_measured *m = &t->measured[((uintptr_t)text * 0x9e3779b97f4a7c15u >> 40) % MEASURED];
 	if (m->text != text)
-		*m = (struct addr_measured){ text, (uint32_t)strlen(text), name_is_mangled(text) && text[demangle_without_suffix(text)] };
+		*m = (struct addr_measured){ .text = text, .bytes = (uint32_t)strlen(text) };
+	if (m->linked != linked) {
+		m->linked = linked;
+		m->has_clone = linked && name_is_mangled(linked) && linked[demangle_without_suffix(linked)];
+	}
 	return *m;
 }
 
 static void add_frame(struct addr_text *t, const struct symbol_frame *f, struct buf *b)
 {
 	const struct addr_form *form = t->form;
-	struct addr_measured function = { .text = "" }, file = measure(t, f->file ? f->file : "??");
+	struct addr_measured function = { .text = "" }, file = measure(t, f->file ? f->file : "??", NULL);
 	if (form->functions)
-		function = measure(t, function_of(form, f));
+		function = measure(t, function_of(form, f), form->mode == DEMANGLE_FULL ? f->system_name : NULL);
 	const char *path = form->basenames ? path_base(file.text) : file.text;
 	size_t path_bytes = file.bytes - (size_t)(path - file.text);
 	if (!buf_reserve(b, function.bytes + path_bytes + 8))
@@ -109,7 +116,7 @@ static void add_frame(struct addr_text *t, const struct symbol_frame *f, struct 
 	memcpy(b->data + b->len, function.text, function.bytes);
 	b->len += function.bytes;
 	if (form->functions) {
-		if (f->system_name && form->mode == DEMANGLE_FULL && measure(t, f->system_name).has_clone)
+		if (function.has_clone)
 			add_clones(b, f->system_name);
 		buf_adds(b, form->pretty ? " at " : "\n");
 	}
@@ -167,6 +174,7 @@ static void put_together(struct addr_text *t, const struct crowd *c, size_t piec
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	size_t end = (piece + 1) * PIECE < c->answers->n ? (piece + 1) * PIECE : c->answers->n;
 	for (size_t i = piece * PIECE; i < end; i++) {
+		symbol_answer_expect(c->answers, i);
 		size_t n = symbol_answer(c->answers, i, frames);
 		addr_text_address(c->form, c->addresses[i], b);
 		addr_text_answer(t, frames, n, b);

@@ -75,6 +75,24 @@ static const char *name_of(const struct storage *s, uint32_t id, const struct sy
 	return id ? strings_get(&s->names, id) : f->function;
 }
 
+static const struct lookup_hit *hit_of(const struct symbol_answers *a, size_t i)
+{
+	const struct storage *s = a->storage;
+	uint32_t at = s && i < a->n ? s->lookup.of[i] : UINT32_MAX;
+	return at == UINT32_MAX ? NULL : &s->lookup.hits[at];
+}
+
+void symbol_answer_expect(const struct symbol_answers *a, size_t i)
+{
+	const struct lookup_hit *far = hit_of(a, i + 12), *near = hit_of(a, i + 8), *next = hit_of(a, i + 4);
+	if (far)
+		__builtin_prefetch(far);
+	if (near && near->from)
+		__builtin_prefetch(&near->from->first[near->at]);
+	if (next && next->from)
+		__builtin_prefetch(&next->from->frames[next->from->first[next->at]]);
+}
+
 size_t symbol_answer(const struct symbol_answers *a, size_t i, struct symbol_frame *ret)
 {
 	const struct storage *s = a->storage;
@@ -91,6 +109,7 @@ size_t symbol_answer(const struct symbol_answers *a, size_t i, struct symbol_fra
 			.file = answers_text(from, f->file), .line = f->line, .column = f->column, .start_line = f->start_line,
 			.is_start = from->quality[h->at] == ANSWER_START,
 		};
+		__builtin_prefetch(ret[k].function);
 		ret[k].function = name_of(s, s->ids ? s->ids[s->firsts[at] + k] : 0, &ret[k]);
 	}
 	return n;

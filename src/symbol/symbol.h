@@ -51,6 +51,8 @@ struct symbol_answers {
 
 /* Frames of the i-th address, innermost inlined function first, into room for SYMBOL_FRAMES_MAX; 0: unknown. From any thread. */
 size_t symbol_answer(const struct symbol_answers *a, size_t i, struct symbol_frame *ret);
+/* The i-th and those behind it will be asked for next: what lies all over memory for them is fetched meanwhile. */
+void symbol_answer_expect(const struct symbol_answers *a, size_t i);
 
 /*
  * Resolves file offsets in the binary at path. build_id (hex, may be "") must equal the file's when both have one:
