@@ -253,8 +253,8 @@ static int refuse_several(struct profile *const *inputs, size_t n, struct error 
 			if (profile_same_process(inputs[j], inputs[i]))
 				return error_set(err, E_USAGE,
 				                 "%.120s and %.120s are two moments of one process, and memory in use is "
-				                 "not added up over time: compare them with 'heapgauge diff', or give one "
-				                 "(a command 'leaks' for whole series is coming)",
+				                 "not added up over time: compare them with 'heapgauge diff', rank what "
+				                 "grows over a series with 'heapgauge leaks', or give one",
 				                 source_name(inputs[j]), source_name(inputs[i]));
 	return error_set(err, E_USAGE,
 	                 "%zu profiles were given: --merge adds up those of different processes, "
@@ -269,7 +269,7 @@ static int combine(const struct load_settings *s, struct profile *const *inputs,
 	return profile_merge(inputs, n, ret, err);
 }
 
-static int check_paths(const struct load_settings *s, char *const *paths, size_t n, struct error *err)
+int load_check_paths(const struct load_settings *s, char *const *paths, size_t n, struct error *err)
 {
 	size_t dashes = s->base && strcmp(s->base, "-") == 0;
 	for (size_t i = 0; i < n; i++)
@@ -360,7 +360,7 @@ int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
                   struct buf *warnings, struct profile **ret, struct error *err)
 {
 	struct profile *p = NULL;
-	int failed = check_paths(s, paths, n, err);
+	int failed = load_check_paths(s, paths, n, err);
 	if (!failed)
 		failed = load_all(s, paths, n, warnings, &p, err);
 	if (!failed && s->base)

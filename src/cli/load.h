@@ -24,6 +24,9 @@ bool dump_name_parse(const char *path, struct dump_name *ret);
 int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
                   struct buf *warnings, struct profile **ret, struct error *err);
 
+/* E_USAGE when "-" is there twice. */
+int load_check_paths(const struct load_settings *s, char *const *paths, size_t n, struct error *err);
+
 /* Just one file, unnamed. */
 int load_one(const struct load_settings *s, const char *path, struct buf *warnings,
              struct profile **ret, struct error *err);

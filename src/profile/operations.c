@@ -12,6 +12,7 @@ struct import {
 	struct profile *to;
 	const struct profile *from;
 	bool base;
+	uint32_t snapshot;          /* of the sources in the result */
 	uint32_t *strings;          /* new number + 1, or 0: not yet copied */
 	uint32_t *mappings, *functions, *locations, *stacks, *label_sets;
 	const int *columns;         /* per type of the result: the column here */
@@ -206,6 +207,7 @@ static bool import_samples(struct import *m)
 		struct source s = m->from->sources[i];
 		s.name = import_string(m, s.name);
 		s.base = m->base;
+		s.snapshot = m->snapshot;
 		profile_add_source(m->to, &s);
 	}
 	int64_t *values = malloc((m->to->n_types + 1) * sizeof *values);
@@ -227,11 +229,15 @@ static uint32_t *new_map(size_t n)
 	return calloc(n + 1, sizeof(uint32_t));
 }
 
-static int import_profile(struct profile *to, const struct profile *from, bool base, const int *columns,
+/* How inputs go together. */
+enum join { JOIN_MERGE, JOIN_DIFF, JOIN_SERIES };
+
+static int import_profile(struct profile *to, const struct profile *from, size_t number, enum join how, const int *columns,
                           struct index *location_index, struct error *err)
 {
 	struct import m = {
-		.to = to, .from = from, .base = base, .columns = columns, .location_index = location_index,
+		.to = to, .from = from, .columns = columns, .location_index = location_index,
+		.base = how == JOIN_DIFF && number == 0, .snapshot = how == JOIN_SERIES ? (uint32_t)number : 0,
 		.strings = new_map(from->strings.n),
 		.mappings = new_map(from->n_mappings),
 		.functions = new_map(from->n_functions),
@@ -298,8 +304,7 @@ static void copy_header(struct profile *to, const struct profile *const *inputs,
 			to->period = 0;
 }
 
-static int join(const struct profile *const *inputs, size_t n, bool first_is_base, struct profile **ret,
-                struct error *err)
+static int join(const struct profile *const *inputs, size_t n, enum join how, struct profile **ret, struct error *err)
 {
 	struct index location_index = { 0 };
 	int *columns = calloc(n * inputs[0]->n_types + 1, sizeof *columns);
@@ -309,8 +314,7 @@ static int join(const struct profile *const *inputs, size_t n, bool first_is_bas
 	if (!code)
 		copy_header(to, inputs, n);
 	for (size_t i = 0; i < n && !code; i++)
-		code = import_profile(to, inputs[i], first_is_base && i == 0,
-		                      columns + i * inputs[0]->n_types, &location_index, err);
+		code = import_profile(to, inputs[i], i, how, columns + i * inputs[0]->n_types, &location_index, err);
 	if (!code)
 		code = profile_finish(to, err);
 	index_finish(&location_index);
@@ -350,11 +354,18 @@ int profile_merge(struct profile *const *inputs, size_t n, struct profile **ret,
 				    "`heapgauge diff` compares two of them, `heapgauge leaks` ranks growth over a series",
 				    profile_text(inputs[i], inputs[i]->sources[0].name),
 				    profile_text(inputs[k], inputs[k]->sources[0].name));
-	return join((const struct profile *const *)inputs, n, false, ret, err);
+	return join((const struct profile *const *)inputs, n, JOIN_MERGE, ret, err);
 }
 
 int profile_diff(const struct profile *base, const struct profile *now, struct profile **ret, struct error *err)
 {
 	const struct profile *inputs[2] = { base, now };
-	return join(inputs, 2, true, ret, err);
+	return join(inputs, 2, JOIN_DIFF, ret, err);
+}
+
+int profile_series(const struct profile *const *inputs, size_t n, struct profile **ret, struct error *err)
+{
+	if (n == 0)
+		return error_set(err, E_USAGE, "no profile is given");
+	return join(inputs, n, JOIN_SERIES, ret, err);
 }

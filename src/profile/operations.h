@@ -15,6 +15,12 @@
  */
 int profile_merge(struct profile *const *inputs, size_t n, struct profile **ret, struct error *err);
 
+/*
+ * Profiles side by side, which may be moments of one process: nothing is added up, each has its own sources, and these say
+ * by their number (source.snapshot) which of the inputs they are of. Types as in profile_merge. E_USAGE when no type is common.
+ */
+int profile_series(const struct profile *const *inputs, size_t n, struct profile **ret, struct error *err);
+
 /* base's samples are marked (source.base); views then show now - base. E_USAGE when no type is common. */
 int profile_diff(const struct profile *base, const struct profile *now, struct profile **ret,
                  struct error *err);

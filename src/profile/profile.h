@@ -94,6 +94,7 @@ struct source {
 	uint64_t process;                          /* identity of the process (see source_process); 0: can't be told */
 	uint64_t pid;                              /* 0: unknown */
 	bool base;                                 /* of a diff: the profile that is subtracted */
+	uint32_t snapshot;                         /* of a series: which of its profiles, from 0 (profile_series) */
 	bool raw_counts;                           /* dump of a jemalloc that doesn't unbias (<= 5.2) */
 	/* What the dump's header accounts for (estimates): a check, never a sum. < 0: none. */
 	double header_objects, header_bytes;
