@@ -353,6 +353,7 @@ static enum rank rank_of(const struct series *s, const struct growth *g)
 	bool few = s->n_snapshots <= TREND_FEW;     /* all that can be said there is how much */
 	switch (g->trend.shape) {
 	case SHAPE_NOISE:
+	case SHAPE_FLAT:
 		return RANK_NOISE;
 	case SHAPE_SHRINKING:
 	case SHAPE_GONE:

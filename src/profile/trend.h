@@ -45,6 +45,7 @@ struct trend_points {
 
 enum shape {
 	SHAPE_NOISE,        /* no growth beyond what chance does */
+	SHAPE_FLAT,         /* did not move at all */
 	SHAPE_GROWN,        /* of TREND_FEW moments no more can be said */
 	SHAPE_STEADY,       /* grows, in the later half at least half as fast as in the earlier */
 	SHAPE_NEW,          /* was not there for the first third; what it did since is in steady */

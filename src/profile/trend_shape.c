@@ -19,12 +19,20 @@
 const char *shape_name(enum shape shape)
 {
 	static const char *const names[SHAPES] = {
-		[SHAPE_NOISE] = "noise",       [SHAPE_GROWN] = "grown",     [SHAPE_STEADY] = "steady",
-		[SHAPE_NEW] = "new",           [SHAPE_SLOWING] = "slowing", [SHAPE_PLATEAU] = "plateau",
-		[SHAPE_STEP] = "step",         [SHAPE_SAW_TOOTH] = "saw-tooth", [SHAPE_SHRINKING] = "shrinking",
-		[SHAPE_GONE] = "gone",
+		[SHAPE_NOISE] = "noise",     [SHAPE_FLAT] = "flat",           [SHAPE_GROWN] = "grown",
+		[SHAPE_STEADY] = "steady",   [SHAPE_NEW] = "new",             [SHAPE_SLOWING] = "slowing",
+		[SHAPE_PLATEAU] = "plateau", [SHAPE_STEP] = "step",           [SHAPE_SAW_TOOTH] = "saw-tooth",
+		[SHAPE_SHRINKING] = "shrinking", [SHAPE_GONE] = "gone",
 	};
 	return names[shape];
+}
+
+static bool is_flat(const struct trend_points *p)
+{
+	for (size_t i = 1; i < p->n; i++)
+		if (p->values[i].value != p->values[0].value)
+			return false;
+	return true;
 }
 
 /* What the samples are like. */
@@ -176,6 +184,8 @@ static enum shape shape_of_growth(const struct trend *t)
 static enum shape find_shape(const struct trend_points *p, const struct sampling *s, const struct trend *t)
 {
 	bool grows = t->slope.interval.low > 0, shrinks = t->slope.interval.high < 0;
+	if (is_flat(p))
+		return SHAPE_FLAT;
 	if (is_gone(p, s))
 		return SHAPE_GONE;
 	if (p->n <= TREND_FEW && grows)

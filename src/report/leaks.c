@@ -21,7 +21,7 @@ static void add_row(const struct leaks *l, const struct growth *g, struct table 
 	const struct view *v = l->s->view;
 	double time;
 	struct interval i;
-	table_row(t, g->trend.shape == SHAPE_NOISE ? TONE_DIM : TONE_PLAIN);
+	table_row(t, g->trend.shape == SHAPE_NOISE || g->trend.shape == SHAPE_FLAT ? TONE_DIM : TONE_PLAIN);
 	leaks_rate(l, g->trend.slope.rate, table_cell(t));
 	if (g->trend.slope.rate != 0)
 		table_cell_tone(t, g->trend.slope.rate > 0 ? TONE_GROWN : TONE_SHRUNK);
@@ -133,18 +133,20 @@ static void add_counted(size_t n, const char *what, const char **before, struct 
 static void add_footer(const struct leaks *l, size_t listed, struct buf *out)
 {
 	const struct series *s = l->s;
-	size_t left = s->n_places - listed, noise = 0, shrunk = 0;
+	size_t left = s->n_places - listed, noise = 0, flat = 0, shrunk = 0;
 	for (size_t i = listed; i < s->n_places; i++) {
 		enum shape shape = s->places[s->order[i]].trend.shape;
 		noise += shape == SHAPE_NOISE;
+		flat += shape == SHAPE_FLAT;
 		shrunk += shape == SHAPE_SHRINKING || shape == SHAPE_GONE;
 	}
 	if (!left)
 		return;
 	const char *before = "";
 	buf_printf(out, "(%zu more %s%s: ", left, leaks_places(l), left == 1 ? "" : "s");
-	add_counted(left - noise - shrunk, "grew", &before, out);
+	add_counted(left - noise - flat - shrunk, "grew", &before, out);
 	add_counted(noise, "noise", &before, out);
+	add_counted(flat, "flat", &before, out);
 	add_counted(shrunk, "shrank", &before, out);
 	buf_adds(out, ")\n");
 }

@@ -103,8 +103,8 @@ void leaks_rate(const struct leaks *l, double rate, struct buf *out)
 void leaks_rate_error(const struct leaks *l, const struct slope *slope, struct buf *out)
 {
 	double below = (slope->rate - slope->interval.low) * per(l), above = (slope->interval.high - slope->rate) * per(l);
-	if (!(fmax(below, above) > 0))
-		return;
+	if (!(fmax(below, above) >= 0.5))
+		return;     /* no byte an hour */
 	if (fmax(below, above) <= LOPSIDED * fmin(below, above)) {
 		buf_adds(out, "±");
 		words_amount(view_of(l), (below + above) / 2, out);
@@ -188,12 +188,23 @@ void leaks_time_text(const struct leaks *l, double value, struct interval i, str
 
 /* --- advice ----------------------------------------------------------------- */
 
-/* Of what chance could have done, the largest growth: the first of the noise. */
-static const struct growth *largest_noise(const struct series *s)
+/* How much of its growth is beyond doubt, in errors. */
+static double errors_of(const struct growth *g)
 {
-	size_t first = s->n_steady + s->n_grown;
-	const struct growth *g = first < s->n_places ? &s->places[s->order[first]] : NULL;
-	return g && g->trend.shape == SHAPE_NOISE && g->trend.slope.rate > 0 ? g : NULL;
+	double arm = g->trend.slope.rate - g->trend.slope.interval.low;
+	return arm > 0 ? g->trend.slope.rate / arm : 0;
+}
+
+/* What most likely is more than chance. */
+static const struct growth *likeliest_noise(const struct series *s)
+{
+	const struct growth *best = NULL;
+	for (size_t i = 0; i < s->n_places; i++) {
+		const struct growth *g = &s->places[i];
+		if (g->trend.shape == SHAPE_NOISE && g->trend.slope.rate > 0 && (!best || errors_of(g) > errors_of(best)))
+			best = g;
+	}
+	return best;
 }
 
 /* Is its error that of the samples? Else it is the program's own coming and going, and a finer rate is no help. */
@@ -211,7 +222,7 @@ static void advise_more(const struct leaks *l, const struct growth *g, struct bu
 	const struct slope *slope = &g->trend.slope;
 	double rate = header_rate(view_of(l)), arm = slope->rate - slope->interval.low;
 	double times = fmax(2, pow(rank_wanted_errors(l->s->n_places) * arm / ESTIMATE_Z95 / slope->rate, 2));
-	buf_adds(out, "The largest growth that may be chance is ");
+	buf_adds(out, "The likeliest growth that may still be chance is ");
 	leaks_rate(l, slope->rate, out);
 	buf_addc(out, ' ');
 	leaks_rate_error(l, slope, out);
@@ -240,7 +251,7 @@ void leaks_advice(const struct leaks *l, struct buf *out)
 	double rate = header_rate(view_of(l)), wanted = rank_wanted_errors(l->s->n_places ? l->s->n_places : 1);
 	if (l->s->n_steady)
 		return;
-	const struct growth *g = largest_noise(l->s);
+	const struct growth *g = likeliest_noise(l->s);
 	buf_adds(out, "Nothing grows steadily beyond doubt. ");
 	if (g)
 		advise_more(l, g, out);
