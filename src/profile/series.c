@@ -309,14 +309,14 @@ static void find_growth(const struct series *s, struct growth *g, struct estimat
 	trend_find(&p, &g->trend);
 }
 
-/* Growth that is a matter of chance when so many places are looked at. */
-static void demote(struct growth *g, bool few)
+/* Growth that is a matter of chance when so many places are looked at. grew_first: its earlier half surely grew. */
+static void demote(struct growth *g, bool few, bool grew_first)
 {
 	enum shape shape = g->trend.shape;
-	if (g->significant)
+	if (g->significant || (shape == SHAPE_PLATEAU && grew_first))
 		return;
 	g->trend.steady = false;
-	if (shape == SHAPE_STEADY || shape == SHAPE_SLOWING || shape == SHAPE_GROWN || shape == SHAPE_SHRINKING ||
+	if (shape == SHAPE_STEADY || shape == SHAPE_SLOWING || shape == SHAPE_PLATEAU || shape == SHAPE_GROWN || shape == SHAPE_SHRINKING ||
 	    (few && shape == SHAPE_NEW))
 		g->trend.shape = SHAPE_NOISE;
 }
@@ -325,24 +325,29 @@ static int find_all(struct series *s, struct error *err)
 {
 	struct series_cells *c = s->cells;
 	size_t n = s->n_snapshots;
-	double *p_values = malloc((s->n_places + 1) * sizeof *p_values);
-	bool *significant = malloc((s->n_places + 1) * sizeof *significant);
-	bool ok = p_values && significant;
+	double *p_values = malloc((s->n_places + 1) * sizeof *p_values), *earlier = malloc((s->n_places + 1) * sizeof *earlier);
+	bool *significant = malloc((s->n_places + 1) * sizeof *significant), *first = malloc((s->n_places + 1) * sizeof *first);
+	bool ok = p_values && significant && earlier && first;
 	for (size_t i = 0; ok && i < s->n_places; i++) {
 		find_growth(s, &s->places[i], c->values + i * n, c->flows ? c->came + i * (n - 1) : NULL,
 		            c->flows ? c->went + i * (n - 1) : NULL);
-		p_values[i] = s->places[i].trend.slope.p_value;
+		const struct trend *t = &s->places[i].trend;
+		p_values[i] = t->slope.p_value;
+		earlier[i] = t->has_halves ? t->earlier.p_value : 1;
 	}
-	ok = ok && estimate_significant(p_values, s->n_places, SERIES_FALSE_DISCOVERY, significant);
+	ok = ok && estimate_significant(p_values, s->n_places, SERIES_FALSE_DISCOVERY, significant) &&
+	     estimate_significant(earlier, s->n_places, SERIES_FALSE_DISCOVERY, first);
 	for (size_t i = 0; ok && i < s->n_places; i++) {
 		s->places[i].significant = significant[i];
-		demote(&s->places[i], n <= TREND_FEW);
+		demote(&s->places[i], n <= TREND_FEW, first[i]);
 	}
 	find_growth(s, &s->total, c->totals, c->flows ? c->totals + n : NULL, c->flows ? c->totals + 2 * n : NULL);
 	s->total.significant = s->total.trend.slope.p_value <= SERIES_FALSE_DISCOVERY;
-	demote(&s->total, n <= TREND_FEW);
+	demote(&s->total, n <= TREND_FEW, true);
 	free(p_values);
+	free(earlier);
 	free(significant);
+	free(first);
 	return ok ? E_OK : error_nomem(err, "the trends");
 }
 

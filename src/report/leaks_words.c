@@ -252,7 +252,8 @@ void leaks_advice(const struct leaks *l, struct buf *out)
 	if (l->s->n_steady)
 		return;
 	const struct growth *g = likeliest_noise(l->s);
-	buf_adds(out, "Nothing grows steadily beyond doubt. ");
+	buf_printf(out, "No %s grows steadily beyond doubt%s. ", leaks_places(l), !l->s->total.trend.steady ? ""
+	           : ", but all together do: --by file, or --by function --sort cum, may show who");
 	if (g)
 		advise_more(l, g, out);
 	/* A leak of small blocks, by its sampling alone: k samples have an error of their root. */
