@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/addr_symbols.h"
+#include "cli/addr_text.h"
 #include "cli/command.h"
 #include "cli/naming.h"
 #include "cli/progress.h"
@@ -22,8 +23,6 @@
 #define LINE_MAX_BYTES 99                    /* what addr2line takes for a line; the rest is the next one */
 #define CROWD 16                             /* lines that nobody writes who waits for each answer */
 #define REMEMBER_MOST 256                    /* addresses at once; answers to more are not kept for later */
-#define MEASURED ((size_t)8 << 10)
-#define OUTPUT_BYTES ((size_t)256 << 10)     /* written at once */
 #define CROWD_WAIT_MS 2
 #define REMEMBERED_MAX ((size_t)1 << 20)     /* addresses, and as many times 256 bytes of text */
 
@@ -32,13 +31,6 @@ struct addr_settings {
 	const char *binary, *section, *target;
 	const char *style;                   /* of -C: NULL, "", or its word */
 	bool addresses, basenames, functions, inlines, pretty, limit, no_limit, version;
-};
-
-/* A text that answers have, and that has been looked at: names and paths come back again and again. */
-struct measured {
-	const char *text;
-	uint32_t bytes;
-	bool has_clone;              /* "f.cold": see add_clones() */
 };
 
 /* Text of an answer, without the line of -a. */
@@ -50,7 +42,8 @@ struct answer {
 struct addr {
 	const struct addr_settings *settings;
 	const char *binary;
-	enum demangle_mode mode;
+	struct addr_form form;
+	struct addr_text text;
 	struct elf_image image;
 	struct addr_symbols symbols;
 	uint64_t base, limit;                /* -j: the section's; else 0 and UINT64_MAX */
@@ -60,7 +53,6 @@ struct addr {
 	struct index index;                  /* of answers, by address */
 	struct buf texts;
 	struct buf out;
-	struct measured *measured;           /* by where they stand: MEASURED of them */
 	bool warned;
 };
 
@@ -85,6 +77,7 @@ static int open_binary(struct addr *a, struct error *err)
 	if (failed)
 		return failed;
 	addr_symbols_init(&a->symbols, &a->image);
+	a->form.wide = a->image.is64;
 	return open_section(a, err);
 }
 
@@ -197,98 +190,6 @@ static uint64_t in_file(const struct addr *a, uint64_t asked)
 	return asked < a->limit ? asked + a->base : UINT64_MAX;
 }
 
-/* What GNU's demangler shows of the suffixes that our names have not: "f.cold" is "f() [clone .cold]". */
-static void add_clones(struct buf *b, const char *name)
-{
-	for (const char *c = name + demangle_without_suffix(name); *c;) {
-		size_t n = 1 + strcspn(c + 1, ".");
-		while (c[n] == '.' && c[n + 1] >= '0' && c[n + 1] <= '9')
-			n += 1 + strspn(c + n + 1, "0123456789");
-		buf_adds(b, " [clone ");
-		buf_add(b, c, n);
-		buf_addc(b, ']');
-		c += n;
-	}
-}
-
-/* Of at least that many digits. */
-static void add_number(struct buf *b, uint64_t value, unsigned base, size_t digits)
-{
-	char text[24];
-	size_t at = sizeof text;
-	do {
-		text[--at] = "0123456789abcdef"[value % base];
-		value /= base;
-	} while (value || sizeof text - at < digits);
-	buf_add(b, text + at, sizeof text - at);
-}
-
-static void add_address(const struct addr *a, uint64_t address, struct buf *b)
-{
-	if (!a->settings->addresses)
-		return;
-	buf_adds(b, "0x");
-	add_number(b, address, 16, a->image.is64 ? 16 : 8);
-	buf_adds(b, a->settings->pretty ? ": " : "\n");
-}
-
-static const char *function_of(const struct addr *a, const struct symbol_frame *f)
-{
-	const char *linked = f->system_name ? f->system_name : f->function;
-	if (!linked || !*linked)
-		return "??";
-	return a->mode == DEMANGLE_NONE ? linked : f->function;
-}
-
-static struct measured measure(const struct addr *a, const char *text)
-{
-	struct measured *m = &a->measured[hash_u64((uintptr_t)text) % MEASURED];
-	if (m->text != text)
-		*m = (struct measured){ text, (uint32_t)strlen(text), name_is_mangled(text) && text[demangle_without_suffix(text)] };
-	return *m;
-}
-
-static void add_frame(const struct addr *a, const struct symbol_frame *f, struct buf *b)
-{
-	struct measured function = { .text = "" }, file = measure(a, f->file ? f->file : "??");
-	if (a->settings->functions)
-		function = measure(a, function_of(a, f));
-	const char *path = a->settings->basenames ? path_base(file.text) : file.text;
-	size_t path_bytes = file.bytes - (size_t)(path - file.text);
-	if (!buf_reserve(b, function.bytes + path_bytes + 8))
-		return;
-	memcpy(b->data + b->len, function.text, function.bytes);
-	b->len += function.bytes;
-	if (a->settings->functions) {
-		if (f->system_name && a->mode == DEMANGLE_FULL && measure(a, f->system_name).has_clone)
-			add_clones(b, f->system_name);
-		buf_adds(b, a->settings->pretty ? " at " : "\n");
-	}
-	buf_add(b, path, path_bytes);
-	buf_addc(b, ':');
-	if (f->line)
-		add_number(b, f->line, 10, 1);
-	else
-		buf_addc(b, '?');
-	buf_addc(b, '\n');
-}
-
-/* Where a function begins is no name: jeprof and others look for one elsewhere when there is none. */
-static void add_answer(const struct addr *a, const struct symbol_frame *frames, size_t n, struct buf *b)
-{
-	if (n == 1 && frames->is_start)
-		n = 0;
-	if (n == 0 && a->settings->functions)
-		buf_adds(b, a->settings->pretty ? "?? " : "??\n");
-	if (n == 0)
-		buf_adds(b, "??:0\n");
-	for (size_t i = 0; i < n && (i == 0 || a->settings->inlines); i++) {
-		if (i && a->settings->pretty)
-			buf_adds(b, " (inlined by) ");
-		add_frame(a, &frames[i], b);
-	}
-}
-
 static int remember(struct addr *a, uint64_t address, const struct symbol_frame *frames, size_t n, struct error *err)
 {
 	struct answer *fresh = index_reserve(&a->index)
@@ -296,7 +197,7 @@ static int remember(struct addr *a, uint64_t address, const struct symbol_frame 
 	if (!fresh)
 		return error_nomem(err, "answers");
 	size_t start = a->texts.len;
-	add_answer(a, frames, n, &a->texts);
+	addr_text_answer(&a->text, frames, n, &a->texts);
 	*fresh = (struct answer){ address, start, a->texts.len - start };
 	index_insert(&a->index, hash_u64(address), (uint32_t)(a->n_answers - 1));
 	return a->texts.failed ? error_nomem(err, "answers") : 0;
@@ -342,51 +243,33 @@ static void resolve_fresh(struct addr *a, struct symbol_answers *ret)
 {
 	struct symbol_options o = naming_symbol_options(&a->settings->names);
 	struct error reason;
-	o.demangle = a->mode;
-	*ret = (struct symbol_answers){ 0 };
-	/* What stood where the next answers' texts do is gone. */
-	memset(a->measured, 0, MEASURED * sizeof(*a->measured));
+	o.demangle = a->form.mode;
+	*ret = (struct symbol_answers){ .n = a->n_fresh };
 	int failed = symbol_resolve_addresses(a->binary, "", a->fresh, a->n_fresh, SYMBOL_FULL, &o, ret, &reason);
 	progress_stop();
 	if (failed)
 		warn(a, &reason);
 }
 
-static int flush(struct addr *a, struct error *err)
-{
-	if (a->out.failed)
-		return error_nomem(err, "answers");
-	if (a->out.len && (fwrite(a->out.data, 1, a->out.len, stdout) != a->out.len || fflush(stdout)))
-		return error_set(err, E_IO, "standard output: cannot write: %s", strerror(errno));
-	buf_reset(&a->out);
-	return 0;
-}
-
-static const struct symbol_frame *frames_of(const struct symbol_answers *named, size_t i, size_t *ret_n)
-{
-	*ret_n = named->answers ? named->answers[i].n : 0;
-	return *ret_n ? named->frames + named->answers[i].first : NULL;
-}
-
 /* A few: who asks so asks again, often for the same (jeprof puts one between any two). */
 static int answer_some(struct addr *a, struct error *err)
 {
 	struct symbol_answers named = { 0 };
-	size_t n;
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	if (a->n_answers > REMEMBERED_MAX || a->texts.len > REMEMBERED_MAX * 256)
 		forget(a);
 	int failed = gather_fresh(a, err);
 	if (!failed && a->n_fresh)
 		resolve_fresh(a, &named);
 	for (size_t i = 0; i < a->n_fresh && !failed; i++) {
-		const struct symbol_frame *frames = frames_of(&named, i, &n);
 		if (!find(a, a->fresh[i]))
-			failed = remember(a, a->fresh[i], frames, n, err);
+			failed = remember(a, a->fresh[i], frames, symbol_answer(&named, i, frames), err);
 	}
+	addr_text_forget(&a->text);
 	symbol_answers_finish(&named);
 	for (size_t i = 0; i < a->n_asked && !failed; i++) {
 		const struct answer *known = find(a, in_file(a, a->asked[i]));
-		add_address(a, a->asked[i], &a->out);
+		addr_text_address(&a->form, a->asked[i], &a->out);
 		buf_add(&a->out, a->texts.data + known->text, known->length);
 	}
 	return failed;
@@ -396,21 +279,13 @@ static int answer_some(struct addr *a, struct error *err)
 static int answer_crowd(struct addr *a, struct error *err)
 {
 	struct symbol_answers named;
-	size_t n;
-	int failed = 0;
 	if (!memory_grow((void **)&a->fresh, &a->fresh_capacity, a->n_asked, sizeof(*a->fresh), BATCH_MAX + 1))
 		return error_nomem(err, "addresses");
 	for (size_t i = 0; i < a->n_asked; i++)
 		a->fresh[i] = in_file(a, a->asked[i]);
 	a->n_fresh = a->n_asked;
 	resolve_fresh(a, &named);
-	for (size_t i = 0; i < a->n_asked && !failed; i++) {
-		const struct symbol_frame *frames = frames_of(&named, i, &n);
-		add_address(a, a->asked[i], &a->out);
-		add_answer(a, frames, n, &a->out);
-		if (a->out.len >= OUTPUT_BYTES)
-			failed = flush(a, err);
-	}
+	int failed = addr_text_print(&a->form, a->asked, &named, err);
 	symbol_answers_finish(&named);
 	return failed;
 }
@@ -420,7 +295,7 @@ static int answer(struct addr *a, struct error *err)
 {
 	int failed = a->n_asked > REMEMBER_MOST ? answer_crowd(a, err) : answer_some(a, err);
 	a->n_asked = 0;
-	return failed ? failed : flush(a, err);
+	return failed ? failed : addr_text_flush(&a->out, err);
 }
 
 /* --- where addresses come from --- */
@@ -525,7 +400,7 @@ static void finish(struct addr *a)
 	free(a->asked);
 	free(a->fresh);
 	free(a->answers);
-	free(a->measured);
+	addr_text_finish(&a->text);
 	buf_finish(&a->texts);
 	buf_finish(&a->out);
 	addr_symbols_finish(&a->symbols);
@@ -535,12 +410,15 @@ static void finish(struct addr *a)
 static int run(const void *settings, char **operands, size_t n, struct error *err)
 {
 	const struct addr_settings *s = settings;
-	struct addr a = { .settings = s, .binary = s->binary, .limit = UINT64_MAX };
+	struct addr a = {
+		.settings = s, .binary = s->binary, .limit = UINT64_MAX,
+		.form = { .addresses = s->addresses, .basenames = s->basenames, .functions = s->functions, .inlines = s->inlines, .pretty = s->pretty },
+	};
 	if (s->version) {
 		printf("heapgauge addr %s, with the options and the output of GNU addr2line\n", HEAPGAUGE_VERSION);
 		return 0;
 	}
-	int failed = choose_mode(s->style, &a.mode, err);
+	int failed = choose_mode(s->style, &a.form.mode, err);
 	if (failed)
 		return failed;
 	if (!a.binary && n && !command_is_addr2line() && !is_address(operands[0])) {
@@ -551,8 +429,7 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 		a.binary = "a.out";
 	buf_init(&a.texts, BUF_MAX_DEFAULT);
 	buf_init(&a.out, BUF_MAX_DEFAULT);
-	a.measured = calloc(MEASURED, sizeof(*a.measured));
-	failed = a.measured ? open_binary(&a, err) : error_nomem(err, "answers");
+	failed = addr_text_begin(&a.text, &a.form) ? open_binary(&a, err) : error_nomem(err, "answers");
 	if (!failed)
 		failed = n ? answer_operands(&a, operands, n, err) : answer_input(&a, err);
 	finish(&a);

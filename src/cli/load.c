@@ -259,8 +259,8 @@ static int refuse_several(struct profile *const *inputs, size_t n, struct error 
 			if (profile_same_process(inputs[j], inputs[i]))
 				return error_set(err, E_USAGE,
 				                 "%.120s and %.120s are two moments of one process, and memory in use is "
-				                 "not added up over time: compare them with 'heapgauge diff', or give one "
-				                 "(a command 'leaks' for whole series is coming)",
+				                 "not added up over time: compare them with 'heapgauge diff', rank what "
+				                 "grows over a series with 'heapgauge leaks', or give one",
 				                 source_name(inputs[j]), source_name(inputs[i]));
 	return error_set(err, E_USAGE,
 	                 "%zu profiles were given: --merge adds up those of different processes, "

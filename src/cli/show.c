@@ -15,9 +15,9 @@
 #include "cli/load.h"
 #include "cli/progress.h"
 
-int show_view(const struct view_settings *s, struct profile *p, struct view **ret, struct error *err)
+int show_options(const struct view_settings *s, const struct profile *p, struct view_options *ret, struct error *err)
 {
-	struct view_options o = {
+	*ret = (struct view_options){
 		.by = (enum granularity)s->by,
 		.show_allocator = s->show_allocator,
 		.no_inlines = s->no_inlines,
@@ -29,7 +29,13 @@ int show_view(const struct view_settings *s, struct profile *p, struct view **re
 		.tagfocus = s->tagfocus,
 		.tagignore = s->tagignore,
 	};
-	int failed = metric_column(p, s->metric, &o.column, err);
+	return metric_column(p, s->metric, &ret->column, err);
+}
+
+int show_view(const struct view_settings *s, struct profile *p, struct view **ret, struct error *err)
+{
+	struct view_options o;
+	int failed = show_options(s, p, &o, err);
 	return failed ? failed : view_new(p, &o, ret, err);
 }
 
@@ -87,24 +93,32 @@ static int render_profile(const struct show_settings *s, struct profile *p, rend
 	return failed;
 }
 
-int show_profiles(const struct show_settings *s, char *const *paths, size_t n, render_fn *render,
-                  const void *context, struct error *err)
+int show_loaded(const struct show_settings *s, struct profile *p, struct buf *warnings, render_fn *render,
+                const void *context, struct error *err)
 {
-	struct profile *p = NULL;
-	struct buf warnings, out;
-	buf_init(&warnings, 1 << 20);
+	struct buf out;
 	buf_init(&out, BUF_MAX_DEFAULT);
-	int failed = load_profiles(&s->load, paths, n, &warnings, &p, err);
-	if (!failed)
-		failed = load_symbols(&s->load, p, &warnings, err);
+	int failed = load_symbols(&s->load, p, warnings, err);
 	if (!failed)
 		failed = render_profile(s, p, render, context, &out, err);
 	if (!failed)
 		failed = write_whole(s->text.output, &out, err);
 	if (!failed)
-		print_warnings(&warnings);
-	profile_free(p);
+		print_warnings(warnings);
 	buf_finish(&out);
+	return failed;
+}
+
+int show_profiles(const struct show_settings *s, char *const *paths, size_t n, render_fn *render,
+                  const void *context, struct error *err)
+{
+	struct profile *p = NULL;
+	struct buf warnings;
+	buf_init(&warnings, 1 << 20);
+	int failed = load_profiles(&s->load, paths, n, &warnings, &p, err);
+	if (!failed)
+		failed = show_loaded(s, p, &warnings, render, context, err);
+	profile_free(p);
 	buf_finish(&warnings);
 	return failed;
 }

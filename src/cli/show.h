@@ -1,5 +1,5 @@
 /*
- * What top, tree, peek, traces, diff and flame have in common: read, name, make a
+ * What top, tree, peek, traces, diff, leaks and flame have in common: read, name, make a
  * view, let the command render it, and put the result where it belongs.
  */
 #ifndef CLI_SHOW_H
@@ -14,6 +14,12 @@ typedef int render_fn(struct view *v, const void *context, const struct report_s
 int show_profiles(const struct show_settings *s, char *const *paths, size_t n, render_fn *render,
                   const void *context, struct error *err);
 
+/* The same with what was read already; warnings are those of reading, and more are added. */
+int show_loaded(const struct show_settings *s, struct profile *p, struct buf *warnings, render_fn *render,
+                const void *context, struct error *err);
+
+/* What s asks for. E_USAGE when p has no such metric. */
+int show_options(const struct view_settings *s, const struct profile *p, struct view_options *ret, struct error *err);
 /* The view of p that s asks for. */
 int show_view(const struct view_settings *s, struct profile *p, struct view **ret, struct error *err);
 

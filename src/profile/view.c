@@ -295,14 +295,7 @@ size_t view_slots_of(struct view *v, uint32_t stack, const uint32_t **ret_slots)
 
 /* --- amounts --------------------------------------------------------------- */
 
-/* Which columns an amount is made of: the one shown, and its partner for the error. */
-struct columns {
-	int objects, bytes;         /* -1: not there */
-	bool want_objects, heap, alloc;
-	int other_objects, other_bytes;   /* the accumulated pair, for a diff of in-use */
-};
-
-static struct columns choose_columns(const struct profile *p, int column)
+struct columns view_columns(const struct profile *p, int column)
 {
 	struct columns c = { -1, -1, false, false, false, -1, -1 };
 	for (int first = ALLOC_OBJECTS; first < METRICS; first += 2) {
@@ -321,13 +314,8 @@ static struct columns choose_columns(const struct profile *p, int column)
 	return c;
 }
 
-static double value_at(const struct profile *p, size_t sample, int column)
-{
-	return column < 0 ? 0 : (double)p->values[sample * p->n_types + (size_t)column];
-}
-
-static struct estimate estimate_of(const struct columns *c, double objects, double bytes, uint64_t block_size,
-                                   double rate)
+struct estimate view_estimate(const struct columns *c, double objects, double bytes, uint64_t block_size,
+                              double rate)
 {
 	if (c->want_objects)
 		return estimate_objects(objects, bytes, block_size, c->bytes < 0 ? 0 : rate);
@@ -339,15 +327,15 @@ static struct estimate sample_estimate(const struct profile *p, size_t i, const 
 {
 	const struct sample *s = &p->samples[i];
 	if (!c->heap)
-		return (struct estimate){ .value = sign * value_at(p, i, column) };
-	return estimate_of(c, sign * value_at(p, i, c->objects), sign * value_at(p, i, c->bytes),
-	                   p->label_sets[s->labels].block_size, p->sources[s->source].rate);
+		return (struct estimate){ .value = sign * view_value(p, i, column) };
+	return view_estimate(c, sign * view_value(p, i, c->objects), sign * view_value(p, i, c->bytes),
+	                     p->label_sets[s->labels].block_size, p->sources[s->source].rate);
 }
 
 static struct amount sample_amount(const struct profile *p, size_t i, const struct columns *c, int column)
 {
 	struct amount a = { 0 };
-	double value = value_at(p, i, column);
+	double value = view_value(p, i, column);
 	bool base = p->sources[p->samples[i].source].base;
 	if (base)
 		a.base = value;
@@ -399,10 +387,10 @@ static void sides_add(struct sides *d, const struct profile *p, size_t i, const 
 		d->one_size = size != 0;
 	}
 	d->one_size = d->one_size && size == d->block_size;
-	d->objects[side] += value_at(p, i, c->objects);
-	d->bytes[side] += value_at(p, i, c->bytes);
-	d->alloc_objects[side] += value_at(p, i, c->other_objects);
-	d->alloc_bytes[side] += value_at(p, i, c->other_bytes);
+	d->objects[side] += view_value(p, i, c->objects);
+	d->bytes[side] += view_value(p, i, c->bytes);
+	d->alloc_objects[side] += view_value(p, i, c->other_objects);
+	d->alloc_bytes[side] += view_value(p, i, c->other_bytes);
 }
 
 /*
@@ -413,7 +401,7 @@ static void tighten_same_process(struct amount *a, const struct sides *d, const 
 {
 	uint64_t size = d->one_size ? d->block_size : 0;
 	if (c->alloc) {
-		a->gained = estimate_of(c, d->objects[1] - d->objects[0],
+		a->gained = view_estimate(c, d->objects[1] - d->objects[0],
 		                        fmax(0, d->bytes[1] - d->bytes[0]), size, d->rate);
 		a->gained.value = a->now - a->base;
 		a->lost = (struct estimate){ .weight = 0 };
@@ -424,8 +412,8 @@ static void tighten_same_process(struct amount *a, const struct sides *d, const 
 	double grown_bytes = d->bytes[1] - d->bytes[0], grown = d->objects[1] - d->objects[0];
 	double bytes = fmax(d->alloc_bytes[1] - d->alloc_bytes[0], fmax(0, grown_bytes));
 	double objects = fmax(d->alloc_objects[1] - d->alloc_objects[0], fmax(0, grown));
-	struct estimate came = estimate_of(c, objects, bytes, size, d->rate);
-	struct estimate went = estimate_of(c, objects - grown, bytes - grown_bytes, size, d->rate);
+	struct estimate came = view_estimate(c, objects, bytes, size, d->rate);
+	struct estimate went = view_estimate(c, objects - grown, bytes - grown_bytes, size, d->rate);
 	if (came.variance + went.variance <= a->gained.variance + a->lost.variance) {
 		a->gained = came;
 		a->lost = went;
@@ -549,7 +537,7 @@ static int plain_rows(struct view *v, const struct columns *c, const bool *keep_
 static int make_rows(struct view *v, const struct view_options *o, struct error *err)
 {
 	struct profile *p = v->profile;
-	struct columns c = choose_columns(p, v->column);
+	struct columns c = view_columns(p, v->column);
 	bool *keep_labels = malloc(p->n_label_sets * sizeof *keep_labels);
 	if (!keep_labels)
 		return error_nomem(err, "label filters");

@@ -1,4 +1,4 @@
-/* What the parts of a view share: view.c (entries, rows), view_filter.c (expressions), totals.c, tree.c. */
+/* What the parts of a view share: view.c (entries, rows), view_filter.c (expressions), totals.c, tree.c, series.c. */
 #ifndef PROFILE_VIEW_PRIVATE_H
 #define PROFILE_VIEW_PRIVATE_H
 
@@ -37,5 +37,21 @@ size_t view_stack_slots(struct view *v, uint32_t stack);
 int view_filter_slots(struct view *v, const struct view_options *o, struct error *err);
 /* Does a stack pass focus, ignore and show_from? */
 bool view_filter_stack(struct view *v, uint32_t stack);
+
+/* Which columns an amount is made of: the one shown, and its partner for the error. */
+struct columns {
+	int objects, bytes;         /* -1: not there */
+	bool want_objects, heap, alloc;
+	int other_objects, other_bytes;   /* the accumulated pair, for a diff of in-use */
+};
+
+struct columns view_columns(const struct profile *p, int column);
+/* 0 for a column that isn't there. */
+static inline double view_value(const struct profile *p, size_t sample, int column)
+{
+	return column < 0 ? 0 : (double)p->values[sample * p->n_types + (size_t)column];
+}
+/* What so many objects and bytes say about the amount shown. */
+struct estimate view_estimate(const struct columns *c, double objects, double bytes, uint64_t block_size, double rate);
 
 #endif

@@ -79,7 +79,7 @@ static bool metric_is(const struct view *v, enum metric m)
 	return v->profile->metric[m] >= 0 && v->profile->metric[m] == v->column;
 }
 
-static const char *metric_meaning(const struct view *v)
+const char *header_metric_meaning(const struct view *v)
 {
 	if (metric_is(v, INUSE_SPACE))
 		return "bytes allocated and not yet freed";
@@ -137,7 +137,7 @@ static void note_few_samples(const struct view *v, struct notes *n)
 
 static void note_no_error(const struct view *v, struct notes *n)
 {
-	if (v->has_error || !metric_meaning(v))
+	if (v->has_error || !header_metric_meaning(v))
 		return;
 	buf_adds(notes_begin(n), "no ±: the profile does not say its sampling rate, so the error is unknown");
 	notes_end(n);
@@ -251,7 +251,7 @@ void header_notes(const struct view *v, struct notes *n)
 /* --- text ----------------------------------------------------------------- */
 
 /* "Process:  ", in bold on a terminal. */
-static void label(const struct report_style *s, const char *name, struct buf *out)
+void header_label(const struct report_style *s, const char *name, struct buf *out)
 {
 	buf_adds(out, tone_begin(s, TONE_BOLD));
 	buf_adds(out, name);
@@ -296,7 +296,7 @@ static void add_sources(const struct view *v, bool base, const char *name, const
 		if (v->profile->sources[i].base != base || all++ >= MOST_SOURCES)
 			continue;
 		if (shown++ == 0)
-			label(s, name, out);
+			header_label(s, name, out);
 		else
 			buf_adds(out, "          ");
 		add_source(v, &v->profile->sources[i], out);
@@ -325,13 +325,13 @@ static void add_origin(const struct view *v, const struct report_style *s, struc
 	}
 	/* Merged profiles may be of different programs. */
 	if (program.len && (v->diff || v->profile->n_sources == 1)) {
-		label(s, "Process", out);
+		header_label(s, "Process", out);
 		buf_add(out, program.data, program.len);
 		buf_addc(out, '\n');
 	}
 	const struct source *only = v->diff ? NULL : only_source(v, false);
 	if (only && only->duration_nanos > 0) {
-		label(s, "Duration", out);
+		header_label(s, "Duration", out);
 		words_duration((double)only->duration_nanos * 1e-9, out);
 		buf_addc(out, '\n');
 	}
@@ -367,7 +367,7 @@ static void add_total(const struct view *v, struct buf *out)
 		buf_adds(out, "; ± is the 95% sampling error");
 }
 
-static void add_rate(const struct view *v, struct buf *out)
+void header_add_rate(const struct view *v, struct buf *out)
 {
 	double rate = header_rate(v), least = rate;
 	for (size_t i = 0; i < v->profile->n_sources; i++)
@@ -385,6 +385,13 @@ static void add_rate(const struct view *v, struct buf *out)
 	buf_adds(out, " on average");
 	if (least == rate && exp2(header_lg(rate)) == rate)
 		buf_printf(out, " (lg %u)", header_lg(rate));
+}
+
+static void add_rate(const struct view *v, struct buf *out)
+{
+	header_add_rate(v, out);
+	if (header_rate(v) <= 1)
+		return;
 	double samples = estimate_samples(v->total.gained);
 	if (!v->diff && samples > 0 && samples < MOST_SAMPLES) {
 		buf_adds(out, "; the total's error is that of about ");
@@ -394,11 +401,24 @@ static void add_rate(const struct view *v, struct buf *out)
 }
 
 /* A labelled line, broken where the terminal ends. */
-static void add_line(const struct report_style *s, const char *name, struct buf *value, struct buf *out)
+void header_line(const struct report_style *s, const char *name, struct buf *value, struct buf *out)
 {
-	label(s, name, out);
+	header_label(s, name, out);
 	words_paragraph(value->data ? value->data : "", value->len, LABEL_COLUMNS, LABEL_COLUMNS, s->columns, out);
 	value->len = 0;
+}
+
+void header_text_notes(const struct notes *n, const struct report_style *s, struct buf *out)
+{
+	struct buf value;
+	buf_init(&value, 1 << 24);
+	for (size_t at = 0; at < n->text.len; at += strlen(n->text.data + at) + 1) {
+		text_add_terminal(&value, n->text.data + at, strlen(n->text.data + at));
+		header_line(s, "Note", &value, out);
+	}
+	buf_addc(out, '\n');
+	out->failed = out->failed || n->text.failed;
+	words_finish_part(&value, out);
 }
 
 void header_text(const struct view *v, const struct notes *n, const struct report_style *s, struct buf *out)
@@ -407,23 +427,18 @@ void header_text(const struct view *v, const struct notes *n, const struct repor
 	buf_init(&value, 1 << 24);
 	add_origin(v, s, out);
 	text_add_terminal(&value, v->type, strlen(v->type));
-	const char *meaning = metric_meaning(v);
+	const char *meaning = header_metric_meaning(v);
 	buf_adds(&value, meaning ? ": " : " in ");
 	text_add_terminal(&value, meaning ? meaning : v->unit, strlen(meaning ? meaning : v->unit));
-	add_line(s, "Metric", &value, out);
+	header_line(s, "Metric", &value, out);
 	add_total(v, &value);
-	add_line(s, "Total", &value, out);
+	header_line(s, "Total", &value, out);
 	if (v->has_error) {
 		add_rate(v, &value);
-		add_line(s, "Sampled", &value, out);
+		header_line(s, "Sampled", &value, out);
 	}
-	for (size_t at = 0; at < n->text.len; at += strlen(n->text.data + at) + 1) {
-		text_add_terminal(&value, n->text.data + at, strlen(n->text.data + at));
-		add_line(s, "Note", &value, out);
-	}
-	buf_addc(out, '\n');
-	out->failed = out->failed || n->text.failed;
 	words_finish_part(&value, out);
+	header_text_notes(n, s, out);
 }
 
 void report_header(struct view *v, const struct report_style *s, struct buf *out)
@@ -486,6 +501,27 @@ static void json_source(struct json *j, const struct view *v, const struct sourc
 	json_close(j, '}');
 }
 
+void header_json_origin(const struct view *v, struct json *j)
+{
+	const struct profile *p = v->profile;
+	if (p->n_mappings && p->mappings[0].file)
+		json_text(j, "program", profile_text(p, p->mappings[0].file),
+		          strings_length(&p->strings, p->mappings[0].file));
+	json_open(j, "sources", '[');
+	for (size_t i = 0; i < p->n_sources; i++)
+		json_source(j, v, &p->sources[i]);
+	json_close(j, ']');
+}
+
+void header_json_notes(const struct notes *n, struct json *j)
+{
+	json_open(j, "notes", '[');
+	for (size_t at = 0; at < n->text.len; at += strlen(n->text.data + at) + 1)
+		json_cstring(j, NULL, n->text.data + at);
+	json_close(j, ']');
+	j->out->failed = j->out->failed || n->text.failed;
+}
+
 void header_json(const struct view *v, const char *report, const struct notes *n, struct json *j)
 {
 	json_open(j, NULL, '{');
@@ -497,21 +533,10 @@ void header_json(const struct view *v, const char *report, const struct notes *n
 	json_bool(j, "diff", v->diff);
 	if (v->diff)
 		json_bool(j, "same_process", header_one_process(v));
-	const struct profile *p = v->profile;
-	if (p->n_mappings && p->mappings[0].file)
-		json_text(j, "program", profile_text(p, p->mappings[0].file),
-		          strings_length(&p->strings, p->mappings[0].file));
-	json_open(j, "sources", '[');
-	for (size_t i = 0; i < p->n_sources; i++)
-		json_source(j, v, &p->sources[i]);
-	json_close(j, ']');
+	header_json_origin(v, j);
 	json_amount(j, "total", v, &v->total);
 	json_amount(j, "total_before_filters", v, &v->total_all);
 	if (v->has_error && !v->diff)
 		json_number(j, "samples", estimate_samples(v->total.gained));
-	json_open(j, "notes", '[');
-	for (size_t at = 0; at < n->text.len; at += strlen(n->text.data + at) + 1)
-		json_cstring(j, NULL, n->text.data + at);
-	json_close(j, ']');
-	j->out->failed = j->out->failed || n->text.failed;
+	header_json_notes(n, j);
 }

@@ -25,6 +25,17 @@ void header_text(const struct view *v, const struct notes *n, const struct repor
 /* Opens the report's object and writes the keys all reports share; the caller goes on and closes it. */
 void header_json(const struct view *v, const char *report, const struct notes *n, struct json *j);
 
+/* Parts of the above, for a report with a header of its own. */
+void header_label(const struct report_style *s, const char *name, struct buf *out);          /* "Process:  " */
+/* A labelled line, broken where the terminal ends; value is emptied. */
+void header_line(const struct report_style *s, const char *name, struct buf *value, struct buf *out);
+void header_add_rate(const struct view *v, struct buf *out);    /* "every 512 KiB on average (lg 19)" */
+void header_text_notes(const struct notes *n, const struct report_style *s, struct buf *out);   /* and the empty line below */
+void header_json_origin(const struct view *v, struct json *j);  /* program, sources */
+void header_json_notes(const struct notes *n, struct json *j);
+/* "bytes allocated and not yet freed"; NULL when it is no heap metric. */
+const char *header_metric_meaning(const struct view *v);
+
 /* Are all sources of a diff dumps of one process? (Only then blocks present in both cancel.) */
 bool header_one_process(const struct view *v);
 /* Seconds from base to new, when both are known and it is one process; else 0. */

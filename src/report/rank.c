@@ -128,6 +128,11 @@ static double normal_quantile_two_sided(double p)
 	return low;
 }
 
+double rank_wanted_errors(size_t n)
+{
+	return normal_quantile_two_sided(RANK_FALSE_DISCOVERY / (double)n) + POWER_80;
+}
+
 /* How many times finer the rate must be for that change, alone among n rows, to show four times in five. */
 static double times_finer(const struct amount *a, size_t n)
 {
@@ -135,11 +140,10 @@ static double times_finer(const struct amount *a, size_t n)
 	double change = amount_change(a);
 	double arm = change > 0 ? change - i.low : i.high - change;
 	double sigma = arm / ESTIMATE_Z95;
-	double wanted = normal_quantile_two_sided(RANK_FALSE_DISCOVERY / (double)n) + POWER_80;
-	return pow(wanted * sigma / fabs(change), 2);
+	return pow(rank_wanted_errors(n) * sigma / fabs(change), 2);
 }
 
-static void advise_rate(double rate, double times, struct buf *out)
+void rank_advise_rate(double rate, double times, struct buf *out)
 {
 	unsigned now = header_lg(rate), lg = header_lg(rate / times);
 	if (lg >= now && lg > 0)
@@ -179,7 +183,7 @@ void rank_advice(const struct view *v, const struct view_totals *totals, enum vi
 	buf_adds(out, ", ");
 	words_entry(v, r->order[0], out);
 	buf_adds(out, ") is no more than sampling alone would do. If it is real, ");
-	advise_rate(rate, times, out);
+	rank_advise_rate(rate, times, out);
 	buf_adds(out, " would tell four times in five");
 	if (header_one_process(v) && amount_change(a) > 0)
 		advise_time(v, times, out);

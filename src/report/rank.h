@@ -44,6 +44,10 @@ void rank_advice(const struct view *v, const struct view_totals *totals, enum vi
 /* The same as a paragraph of a text report. */
 void rank_advice_text(const struct view *v, const struct view_totals *totals, enum view_sort sort,
                       const struct rank *r, const struct report_style *s, struct buf *out);
+/* How many standard errors a change, alone among n rows, must be to show four times in five. */
+double rank_wanted_errors(size_t n);
+/* "a rate about 4 times finer (jemalloc: lg_prof_sample:17 instead of 19)" */
+void rank_advise_rate(double rate, double times, struct buf *out);
 /* "p_value" and "significant" of a row of a diff, null without errors; nothing in a single profile. */
 void rank_json_verdict(struct json *j, const struct view *v, const struct entry_total *e);
 

@@ -9,6 +9,7 @@
 #define REPORT_REPORT_H
 
 #include "base/buf.h"
+#include "profile/series.h"
 #include "profile/view.h"
 
 struct report_style {
@@ -51,6 +52,23 @@ int report_traces_json(struct view *v, uint32_t n, struct buf *out, struct error
 /* What grew and shrank, noise marked and put last. E_USAGE when the view is no diff. */
 int report_diff(struct view *v, const struct top_options *o, const struct report_style *s, struct buf *out, struct error *err);
 int report_diff_json(struct view *v, const struct top_options *o, struct buf *out, struct error *err);
+
+struct leaks_options {
+	uint32_t n;             /* rows; 0: all */
+	bool all;               /* noise and what shrank too */
+	double limit;           /* the metric's total that is the end; 0: none */
+	double fail_above;      /* of the gate, per second or snapshot like the series' times; < 0: no gate */
+	const char *gate;       /* as it was asked for: "1M/h" */
+	const char *notes;      /* whole lines on how the series was put together; NULL: none */
+};
+
+/* What grows over a series, steady growth first, with what is sure of it. */
+int report_leaks(const struct series *s, const struct leaks_options *o, const struct report_style *style, struct buf *out, struct error *err);
+int report_leaks_json(const struct series *s, const struct leaks_options *o, struct buf *out, struct error *err);
+/* For a comment on a change, GitHub's and GitLab's Markdown. */
+int report_leaks_markdown(const struct series *s, const struct leaks_options *o, struct buf *out, struct error *err);
+/* Does the gate trip: does a place, or all together, exceed fail_above (growth_exceeds)? */
+bool report_leaks_tripped(const struct series *s, const struct leaks_options *o);
 
 struct flame_options {
 	const char *title;      /* NULL: made from the view */

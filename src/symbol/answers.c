@@ -12,11 +12,17 @@
 #define FRAMES_MAX ((size_t)1 << 30)
 #define STRINGS_MAX ((size_t)1 << 30)
 
+/* An offset of a builder: the number of the part in the upper bits. */
+#define PART_BITS 29
+#define PART_STRINGS_MAX ((size_t)1 << PART_BITS)
+#define PART_OFFSET (((uint32_t)1 << PART_BITS) - 1)
+
 struct header {
 	char magic[8];
 	uint64_t n, n_frames, strings_bytes;
 };
 
+_Static_assert((uint64_t)ANSWERS_PARTS_MAX << PART_BITS <= (uint64_t)1 << 32, "part and offset fit into 32 bits");
 _Static_assert(sizeof(struct header) == 32 && sizeof(struct answer_frame) == 24, "blocks have no holes");
 
 /* Where the parts lie, in bytes from the block's beginning. Numbers up to the maxima can't overflow. */
@@ -112,10 +118,16 @@ size_t answers_find(const struct answers *a, uint64_t address)
 
 /* --- building --- */
 
-void answers_begin(struct answers_builder *b)
+void answers_begin_part(struct answers_builder *b, size_t number)
 {
 	memset(b, 0, sizeof(*b));
-	buf_init(&b->strings, STRINGS_MAX);
+	b->part = (uint32_t)number << PART_BITS;
+	buf_init(&b->strings, PART_STRINGS_MAX);
+}
+
+void answers_begin(struct answers_builder *b)
+{
+	answers_begin_part(b, 0);
 }
 
 void answers_end(struct answers_builder *b)
@@ -144,25 +156,61 @@ static bool same(const void *context, uint32_t item)
 	       memcmp(s->strings->data + item, s->text, s->length) == 0;
 }
 
+/* A text that is not kept yet stands at the end of the buf, or will. */
+static uint32_t find_string(const struct answers_builder *b, const char *text, size_t length, uint64_t hash)
+{
+	struct sought sought = { &b->strings, text, length };
+	uint32_t found = index_find(&b->index, hash, same, &sought);
+	return found == INDEX_NONE ? INDEX_NONE : b->part | found;
+}
+
 uint32_t answers_string(struct answers_builder *b, const char *text, size_t length)
 {
 	length = length ? strnlen(text, length) : 0;
 	if (length == 0)
 		return 0;
-	struct sought sought = { &b->strings, text, length };
 	uint64_t hash = hash_bytes(text, length);
-	uint32_t found = index_find(&b->index, hash, same, &sought);
+	uint32_t found = find_string(b, text, length, hash);
 	if (found != INDEX_NONE)
 		return found;
-	if (b->strings.len == 0)
-		buf_addc(&b->strings, '\0');
+	size_t start = answers_string_begin(b);
 	if (!index_reserve(&b->index) || !buf_reserve(&b->strings, length + 1))
 		return UINT32_MAX;
-	found = (uint32_t)b->strings.len;
 	buf_add(&b->strings, text, length);
 	buf_addc(&b->strings, '\0');
-	index_insert(&b->index, hash, found);
-	return found;
+	index_insert(&b->index, hash, (uint32_t)start);
+	return b->part | (uint32_t)start;
+}
+
+size_t answers_string_begin(struct answers_builder *b)
+{
+	if (b->strings.len == 0)
+		buf_addc(&b->strings, '\0');
+	return b->strings.len;
+}
+
+uint32_t answers_string_end(struct answers_builder *b, size_t start)
+{
+	size_t length = b->strings.len - start;
+	if (b->strings.failed || !index_reserve(&b->index) || !buf_reserve(&b->strings, 1))
+		return UINT32_MAX;
+	if (length == 0)
+		return 0;
+	const char *text = b->strings.data + start;
+	uint64_t hash = hash_bytes(text, length);
+	uint32_t found = find_string(b, text, length, hash);
+	if (found != INDEX_NONE) {
+		buf_cut(&b->strings, start);
+		return found;
+	}
+	buf_addc(&b->strings, '\0');
+	index_insert(&b->index, hash, (uint32_t)start);
+	return b->part | (uint32_t)start;
+}
+
+const char *answers_string_text(const struct answers_builder *b, uint32_t offset)
+{
+	return b->strings.data + (offset & PART_OFFSET);
 }
 
 int answers_add(struct answers_builder *b, uint64_t address, enum answer_quality quality,
@@ -184,23 +232,72 @@ int answers_add(struct answers_builder *b, uint64_t address, enum answer_quality
 	return 0;
 }
 
-/* buf_add() of nothing is fine with a NULL. */
-int answers_write(const struct answers_builder *b, struct buf *ret, struct error *err)
+/* Where the strings of each part will stand; those of the first are where they say they are. */
+static size_t place_strings(const struct answers_builder *const *parts, size_t n, uint32_t *bases)
 {
-	static const char none[8];
-	size_t strings_bytes = b->strings.len ? b->strings.len : 1;
-	struct header h = { MAGIC, b->n, b->n_frames, strings_bytes };
-	struct layout l = lay_out(b->n, b->n_frames, strings_bytes);
-	uint32_t last = (uint32_t)b->n_frames;
-	if (b->strings.failed || !buf_reserve(ret, l.end))
+	size_t bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		bases[i] = (uint32_t)bytes;
+		bytes += parts[i]->strings.len;
+	}
+	return bytes ? bytes : 1;
+}
+
+static uint32_t placed(uint32_t offset, const uint32_t *bases)
+{
+	return bases[offset >> PART_BITS] + (offset & PART_OFFSET);
+}
+
+static void write_frames(const struct answers_builder *b, const uint32_t *bases, struct answer_frame *ret)
+{
+	for (size_t i = 0; i < b->n_frames; i++) {
+		ret[i] = b->frames[i];
+		ret[i].function = placed(ret[i].function, bases);
+		ret[i].system_name = placed(ret[i].system_name, bases);
+		ret[i].file = placed(ret[i].file, bases);
+	}
+}
+
+int answers_write(const struct answers_builder *const *parts, size_t n, struct buf *ret, struct error *err)
+{
+	uint32_t bases[ANSWERS_PARTS_MAX] = { 0 };
+	struct header h = { .magic = MAGIC, .strings_bytes = place_strings(parts, n, bases) };
+	bool failed = false;
+	for (size_t i = 0; i < n; i++) {
+		h.n += parts[i]->n;
+		h.n_frames += parts[i]->n_frames;
+		failed |= parts[i]->strings.failed;
+	}
+	if (h.n > ADDRESSES_MAX || h.n_frames > FRAMES_MAX || h.strings_bytes > STRINGS_MAX)
+		return error_set(err, E_LIMIT, "the names take more than 1 GiB: damaged");
+	struct layout l = lay_out(h.n, h.n_frames, h.strings_bytes);
+	if (failed || !buf_reserve(ret, l.end))
 		return error_nomem(err, "names");
-	buf_add(ret, &h, sizeof(h));
-	buf_add(ret, b->addresses, b->n * sizeof(*b->addresses));
-	buf_add(ret, b->first, b->n * sizeof(*b->first));
-	buf_add(ret, &last, sizeof(last));
-	buf_add(ret, b->quality, b->n);
-	buf_add(ret, none, l.frames - (l.quality + b->n));
-	buf_add(ret, b->frames, b->n_frames * sizeof(*b->frames));
-	buf_add(ret, b->strings.len ? b->strings.data : none, strings_bytes);
+	char *block = ret->data;
+	uint64_t *addresses = (uint64_t *)(void *)(block + l.addresses);
+	uint32_t *first = (uint32_t *)(void *)(block + l.first);
+	struct answer_frame *frames = (struct answer_frame *)(void *)(block + l.frames);
+	size_t at = 0, n_frames = 0;
+	memcpy(block, &h, sizeof(h));
+	for (size_t i = 0; i < n; i++) {
+		const struct answers_builder *b = parts[i];
+		if (b->n) {
+			memcpy(addresses + at, b->addresses, b->n * sizeof(*addresses));
+			memcpy(block + l.quality + at, b->quality, b->n);
+		}
+		for (size_t k = 0; k < b->n; k++)
+			first[at + k] = b->first[k] + (uint32_t)n_frames;
+		write_frames(b, bases, frames + n_frames);
+		if (b->strings.len)
+			memcpy(block + l.strings + bases[i], b->strings.data, b->strings.len);
+		at += b->n;
+		n_frames += b->n_frames;
+	}
+	first[at] = (uint32_t)n_frames;
+	memset(block + l.quality + at, 0, l.frames - (l.quality + at));
+	/* For who has no strings at all; and what is behind every buf. */
+	block[l.strings] = '\0';
+	block[l.end] = '\0';
+	ret->len = l.end;
 	return 0;
 }

@@ -64,18 +64,28 @@ struct answers_builder {
 	uint8_t *quality;            size_t quality_capacity;
 	struct answer_frame *frames; size_t n_frames, frames_capacity;
 	struct buf strings;
-	struct index index;          /* of strings, by their offset */
+	struct index index;          /* of strings, by their offset in the buf */
+	uint32_t part;               /* its number, where offsets have it */
 };
 
+#define ANSWERS_PARTS_MAX 8
+
 void answers_begin(struct answers_builder *b);
+/* One of up to ANSWERS_PARTS_MAX that become one block; its offsets are to be used only in frames of those. */
+void answers_begin_part(struct answers_builder *b, size_t number);
 void answers_end(struct answers_builder *b);
 
-/* Offset of a kept copy (up to a NUL in it); 0 for the empty text. UINT32_MAX when out of memory or past the limit of 1 GiB. */
+/* Offset of a kept copy (up to a NUL in it); 0 for the empty text. UINT32_MAX when out of memory or past the limit of 512 MiB. */
 uint32_t answers_string(struct answers_builder *b, const char *text, size_t length);
+/* The same for what is put at the end of b->strings between the two calls; what begin returned is end's start. */
+size_t answers_string_begin(struct answers_builder *b);
+uint32_t answers_string_end(struct answers_builder *b, size_t start);
+/* A string of this builder; until the next is added. */
+const char *answers_string_text(const struct answers_builder *b, uint32_t offset);
 /* Addresses come in ascending order (otherwise nobody opens the block). E_NOMEM. */
 int answers_add(struct answers_builder *b, uint64_t address, enum answer_quality quality,
                 const struct answer_frame *frames, size_t n, struct error *err);
-/* The block, into an empty buf. E_NOMEM. */
-int answers_write(const struct answers_builder *b, struct buf *ret, struct error *err);
+/* The block, into an empty buf; the parts' addresses ascend from one to the next. E_NOMEM. */
+int answers_write(const struct answers_builder *const *parts, size_t n, struct buf *ret, struct error *err);
 
 #endif

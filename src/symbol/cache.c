@@ -252,6 +252,7 @@ static int merge(const struct cache_segment *s, size_t n, struct buf *ret)
 {
 	size_t at[CACHE_SEGMENTS + 1] = { 0 };
 	struct answers_builder b;
+	const struct answers_builder *whole = &b;
 	int rc = 0;
 	answers_begin(&b);
 	while (rc == 0) {
@@ -275,7 +276,7 @@ static int merge(const struct cache_segment *s, size_t n, struct buf *ret)
 			at[k] += at[k] < s[k].answers.n && s[k].answers.addresses[at[k]] == address;
 	}
 	if (rc == 0)
-		rc = answers_write(&b, ret, NULL);
+		rc = answers_write(&whole, 1, ret, NULL);
 	answers_end(&b);
 	return rc;
 }

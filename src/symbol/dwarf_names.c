@@ -10,6 +10,7 @@
 #include "symbol/dwarf.h"
 #include "symbol/dwarf_constants.h"
 
+#define AHEAD 8                  /* nodes: as far as what memory takes to answer */
 #define SCOPE_BYTES_MAX ((size_t)16 << 10)
 
 /* --- one entry --- */
@@ -93,24 +94,28 @@ static void read_name(struct dwarf_worker *w, struct entry_place at, struct entr
 		if (!spend(&w->budget, 100) || !read_entry(w, &at, &f))
 			break;
 	}
-	if (f.name && !*f.name)
-		f.name = NULL;
-	if (f.linkage && !*f.linkage)
-		f.linkage = NULL;
-	/* In C the linker's name is an alias ("__GI_strtod"), and the plain one reads better. */
-	ret->is_linkage = f.linkage && (name_is_mangled(f.linkage) || !f.name);
-	ret->name = ret->is_linkage ? f.linkage : f.name;
+	/*
+	 * In C the linker's name is an alias ("__GI_strtod"), and the plain one reads better. A text is looked at only when it must be: each costs
+	 * a piece of memory that nothing else wants.
+	 */
+	ret->is_linkage = f.linkage && (name_is_mangled(f.linkage) || (*f.linkage && !(f.name && *f.name)));
+	ret->name = ret->is_linkage ? f.linkage : f.name && *f.name ? f.name : NULL;
 	ret->text = ret->name ? worker_name(w, ret->name) : DWARF_NO_TEXT;
 	ret->start_line = f.line > INT32_MAX ? 0 : (uint32_t)f.line;
 }
 
 static const struct entry_name no_name = { .text = DWARF_NO_TEXT };
 
+static uint64_t hash_place(struct entry_place p)
+{
+	return hash_mix(hash_u64((uintptr_t)p.file), p.offset);
+}
+
 /* Valid until the next is asked for. */
 static const struct entry_name *name_of(struct dwarf_worker *w, const struct dwarf_file *file, uint64_t offset)
 {
 	struct wanted_name n = { w, { file, offset } };
-	uint64_t hash = hash_mix(hash_u64((uintptr_t)file), offset);
+	uint64_t hash = hash_place(n.place);
 	/* Calls of one function stand together: most are answered by what fits into the cache of the processor. */
 	uint32_t *recent = &w->recent_names[hash % RECENT_NAMES];
 	if (*recent && same_entry(&n, *recent - 1))
@@ -279,12 +284,32 @@ static bool has_symbol(const struct dwarf_worker *w, const struct node *n)
 	       memmem(hit->name, hit->length, name, strcspn(name, "<"));
 }
 
+/* The entry to begin with. Inlined calls have nothing of their own, and many share an origin. */
+static struct entry_place names_place(const struct node *n)
+{
+	struct entry_place origin;
+	if (n->parent != NODE_NONE && n->origin_form && form_reference(n->origin_form, n->origin, n->unit, &origin.file, &origin.offset))
+		return origin;
+	return (struct entry_place){ n->unit->file, n->entry };
+}
+
+/* Origins lie all over the file: one that will be wanted soon is fetched meanwhile. */
+static void expect_name(const struct dwarf_worker *w, const struct node *n)
+{
+	if (!n->used)
+		return;
+	struct entry_place at = names_place(n);
+	uint64_t hash = hash_place(at);
+	uint32_t recent = w->recent_names[hash % RECENT_NAMES];
+	index_prefetch(&w->name_index, hash);
+	__builtin_prefetch(at.file->info.at + at.offset);
+	if (recent)
+		__builtin_prefetch(&w->names[recent - 1]);
+}
+
 static void name_node(struct dwarf_worker *w, struct node *n, struct line_table *t, struct entry_place *ret_scope)
 {
-	struct entry_place at = { n->unit->file, n->entry }, origin;
-	/* Inlined calls have nothing of their own, and many share an origin. */
-	if (n->parent != NODE_NONE && n->origin_form && form_reference(n->origin_form, n->origin, n->unit, &origin.file, &origin.offset))
-		at = origin;
+	struct entry_place at = names_place(n);
 	const struct entry_name *name = name_of(w, at.file, at.offset);
 	n->name = name->text;
 	n->is_linkage = name->is_linkage;
@@ -303,6 +328,8 @@ void names_of_nodes(struct dwarf_worker *w, size_t first, struct line_table *t)
 	for (size_t i = first; i < w->n_nodes; i++) {
 		struct node *n = &w->nodes[i];
 		struct entry_place scope;
+		if (i + AHEAD < w->n_nodes)
+			expect_name(w, &w->nodes[i + AHEAD]);
 		if (!n->used)
 			continue;
 		name_node(w, n, t, &scope);

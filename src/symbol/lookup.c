@@ -18,6 +18,7 @@
 #include "symbol/sandbox.h"
 
 #define ASK_NETWORK_AGAIN_SECONDS 3600
+#define BIG_FILE ((uint64_t)16 << 20)
 #define KINDS (FILE_DWP + 1)
 
 enum note_flags {
@@ -277,11 +278,9 @@ static int resolve_part(void *context, const struct file_source *files, struct b
 	uint64_t memory = p->options->memory_limit ? p->options->memory_limit : SANDBOX_MEMORY;
 	struct resolve_options o = { .depth = p->options->depth, .files = files, .decompressed_limit = memory - memory / 4 };
 	struct resolve_result result = { 0 };
-	struct answers_builder b;
-	answers_begin(&b);
-	int rc = resolve(p->lookup->binary, p->missing, p->n_missing, &o, &b, &result, err);
-	if (rc == 0)
-		rc = answers_write(&b, block, err);
+	if (p->lookup->binary->bytes > BIG_FILE)
+		worker_take_big_pages();
+	int rc = resolve(p->lookup->binary, p->missing, p->n_missing, &o, block, &result, err);
 	*ret_flags = result.damaged ? WAS_DAMAGED : 0;
 	return rc;
 }

@@ -23,8 +23,11 @@ struct resolve_result {
 	bool has_symtab;
 };
 
-/* addresses: the file's own, sorted, without repeats. Each gets an answer, if only one of ANSWER_NOTHING. E_NOMEM, E_LIMIT. */
+/*
+ * addresses: the file's own, sorted, without repeats. Each gets an answer, if only one of ANSWER_NOTHING, in a block of answers in an empty
+ * buf. E_NOMEM, E_LIMIT.
+ */
 int resolve(const struct elf_file *f, const uint64_t *addresses, size_t n, const struct resolve_options *o,
-            struct answers_builder *ret, struct resolve_result *ret_result, struct error *err);
+            struct buf *ret, struct resolve_result *ret_result, struct error *err);
 
 #endif

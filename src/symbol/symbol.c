@@ -1,4 +1,7 @@
-/* Answers in the order asked, as pointers to texts: for those who have one binary and no profile. */
+/*
+ * Answers in the order asked, as pointers to texts: for those who have one binary and no profile. Frames are put together when they are asked
+ * for, out of what a worker or the cache answered: there are several for each address, and nobody needs all of them at once.
+ */
 #include "symbol/symbol.h"
 
 #include <stdlib.h>
@@ -12,93 +15,104 @@
 /* What the frames point into. */
 struct storage {
 	struct lookup lookup;
-	struct strings names;            /* in another form than answers have them */
-};
-
-struct conversion {
-	struct symbol_answers *answers;
-	struct storage *storage;
 	enum demangle_mode mode;
-	uint32_t *names;                 /* per frame: in storage's names; 0: as it is */
-	struct buf scratch;
+	/* Of a mode that makes names of its own: */
+	struct strings names;
+	uint32_t *firsts;                /* per address of the lookup: its first one in ids */
+	uint32_t *ids;                   /* per frame: in names; 0: as answers have it */
 };
 
-static int rename_frame(struct conversion *c, size_t i, struct error *err)
+static uint32_t frames_of(const struct lookup_hit *h)
 {
-	const struct symbol_frame *f = &c->answers->frames[i];
-	if (c->mode == DEMANGLE_FULL || !f->function || f->is_start)
+	return h->from ? h->from->first[h->at + 1] - h->from->first[h->at] : 0;
+}
+
+static bool makes_names(enum demangle_mode mode)
+{
+	return mode != DEMANGLE_FULL && mode != DEMANGLE_NONE;
+}
+
+static int make_name(struct storage *s, const struct answers *a, const struct answer_frame *f, struct buf *scratch, uint32_t *ret,
+                     struct error *err)
+{
+	const char *plain = answers_text(a, f->function);
+	const char *name = lookup_name(plain, answers_text(a, f->system_name), s->mode, scratch);
+	*ret = name == plain ? 0 : strings_add(&s->names, name, strlen(name), NAMES_MAX);
+	return *ret == INDEX_NONE ? error_nomem(err, "names") : 0;
+}
+
+static int make_names(struct storage *s, struct error *err)
+{
+	const struct lookup *l = &s->lookup;
+	size_t n = 0, at = 0;
+	struct buf scratch;
+	if (!makes_names(s->mode))
 		return 0;
-	const char *name = lookup_name(f->function, f->system_name, c->mode, &c->scratch);
-	uint32_t id = name == f->function ? 0 : strings_add(&c->storage->names, name, strlen(name), NAMES_MAX);
-	if (id == INDEX_NONE)
-		return error_nomem(err, "names");
-	c->names[i] = id;
-	return 0;
-}
-
-static int convert_frame(struct conversion *c, const struct answers *a, size_t i, const struct answer_frame *f, bool is_start,
-                         struct error *err)
-{
-	c->answers->frames[i] = (struct symbol_frame){
-		.function = answers_text(a, f->function), .system_name = answers_text(a, f->system_name),
-		.file = answers_text(a, f->file), .line = f->line, .column = f->column, .start_line = f->start_line,
-		.is_start = is_start,
-	};
-	return rename_frame(c, i, err);
-}
-
-/* The frames of every address once; those who asked the same share them. */
-static int convert_all(struct conversion *c, uint32_t *firsts, struct error *err)
-{
-	const struct lookup *l = &c->storage->lookup;
-	size_t at = 0;
-	int rc = 0;
+	for (size_t i = 0; i < l->n; i++)
+		n += frames_of(&l->hits[i]);
+	if (n >= UINT32_MAX)
+		return error_set(err, E_LIMIT, "%s: too many frames", l->binary->path);
+	s->firsts = calloc(l->n + 1, sizeof(*s->firsts));
+	s->ids = calloc(n + 1, sizeof(*s->ids));
+	int rc = s->firsts && s->ids && strings_init(&s->names) ? 0 : error_nomem(err, "names");
+	buf_init(&scratch, NAMES_MAX);
 	for (size_t i = 0; i < l->n && rc == 0; i++) {
 		const struct lookup_hit *h = &l->hits[i];
-		firsts[i] = (uint32_t)at;
-		if (!h->from)
-			continue;
-		bool is_start = h->from->quality[h->at] == ANSWER_START;
-		for (uint32_t k = h->from->first[h->at]; k < h->from->first[h->at + 1] && rc == 0; k++)
-			rc = convert_frame(c, h->from, at++, &h->from->frames[k], is_start, err);
+		const struct answer_frame *f = h->from ? h->from->frames + h->from->first[h->at] : NULL;
+		s->firsts[i] = (uint32_t)at;
+		for (uint32_t k = frames_of(h); k > 0 && rc == 0; k--, f++, at++)
+			if (f->function && h->from->quality[h->at] != ANSWER_START)
+				rc = make_name(s, h->from, f, &scratch, &s->ids[at], err);
 	}
-	firsts[l->n] = (uint32_t)at;
-	for (size_t i = 0; i < at && rc == 0; i++)
-		if (c->names[i])
-			c->answers->frames[i].function = strings_get(&c->storage->names, c->names[i]);
+	buf_finish(&scratch);
 	return rc;
 }
 
-static size_t count_frames(const struct lookup *l)
+static const char *name_of(const struct storage *s, uint32_t id, const struct symbol_frame *f)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < l->n; i++) {
-		const struct lookup_hit *h = &l->hits[i];
-		n += h->from ? h->from->first[h->at + 1] - h->from->first[h->at] : 0;
+	if (s->mode == DEMANGLE_NONE && f->system_name)
+		return f->system_name;
+	return id ? strings_get(&s->names, id) : f->function;
+}
+
+static const struct lookup_hit *hit_of(const struct symbol_answers *a, size_t i)
+{
+	const struct storage *s = a->storage;
+	uint32_t at = s && i < a->n ? s->lookup.of[i] : UINT32_MAX;
+	return at == UINT32_MAX ? NULL : &s->lookup.hits[at];
+}
+
+void symbol_answer_expect(const struct symbol_answers *a, size_t i)
+{
+	const struct lookup_hit *far = hit_of(a, i + 12), *near = hit_of(a, i + 8), *next = hit_of(a, i + 4);
+	if (far)
+		__builtin_prefetch(far);
+	if (near && near->from)
+		__builtin_prefetch(&near->from->first[near->at]);
+	if (next && next->from)
+		__builtin_prefetch(&next->from->frames[next->from->first[next->at]]);
+}
+
+size_t symbol_answer(const struct symbol_answers *a, size_t i, struct symbol_frame *ret)
+{
+	const struct storage *s = a->storage;
+	uint32_t at = s && i < a->n ? s->lookup.of[i] : UINT32_MAX;
+	if (at == UINT32_MAX)
+		return 0;
+	const struct lookup_hit *h = &s->lookup.hits[at];
+	const struct answers *from = h->from;
+	uint32_t n = frames_of(h) < SYMBOL_FRAMES_MAX ? frames_of(h) : SYMBOL_FRAMES_MAX;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct answer_frame *f = &from->frames[from->first[h->at] + k];
+		ret[k] = (struct symbol_frame){
+			.function = answers_text(from, f->function), .system_name = answers_text(from, f->system_name),
+			.file = answers_text(from, f->file), .line = f->line, .column = f->column, .start_line = f->start_line,
+			.is_start = from->quality[h->at] == ANSWER_START,
+		};
+		__builtin_prefetch(ret[k].function);
+		ret[k].function = name_of(s, s->ids ? s->ids[s->firsts[at] + k] : 0, &ret[k]);
 	}
 	return n;
-}
-
-static int convert(struct symbol_answers *a, size_t n, enum demangle_mode mode, struct error *err)
-{
-	struct conversion c = { .answers = a, .storage = a->storage, .mode = mode };
-	const struct lookup *l = &c.storage->lookup;
-	a->n_frames = count_frames(l);
-	if (a->n_frames >= UINT32_MAX)
-		return error_set(err, E_LIMIT, "%s: too many frames", l->binary->path);
-	uint32_t *firsts = calloc(l->n + 1, sizeof(*firsts));
-	c.names = calloc(a->n_frames + 1, sizeof(*c.names));
-	a->answers = calloc(n + 1, sizeof(*a->answers));
-	a->frames = calloc(a->n_frames + 1, sizeof(*a->frames));
-	buf_init(&c.scratch, NAMES_MAX);
-	int rc = firsts && c.names && a->answers && a->frames ? convert_all(&c, firsts, err) : error_nomem(err, "answers");
-	for (size_t i = 0; i < n && rc == 0; i++)
-		if (l->of[i] != UINT32_MAX)
-			a->answers[i] = (struct symbol_answer){ firsts[l->of[i]], firsts[l->of[i] + 1] - firsts[l->of[i]] };
-	buf_finish(&c.scratch);
-	free(c.names);
-	free(firsts);
-	return rc;
 }
 
 /* f's own addresses. */
@@ -106,18 +120,19 @@ static int resolve_in(const struct elf_file *f, const uint64_t *addresses, size_
                       const struct symbol_options *o, struct symbol_answers *ret, struct error *err)
 {
 	struct symbol_options options = o ? *o : (struct symbol_options){ .depth = depth };
-	struct symbol_answers a = { .storage = calloc(1, sizeof(struct storage)) };
+	struct symbol_answers a = { .n = n, .storage = calloc(1, sizeof(struct storage)) };
 	struct storage *s = a.storage;
 	options.depth = depth;
 	if (!s)
 		return error_nomem(err, "answers");
-	int rc = strings_init(&s->names) ? lookup_begin(&s->lookup, f, addresses, n, err) : error_nomem(err, "names");
+	s->mode = options.demangle;
+	int rc = lookup_begin(&s->lookup, f, addresses, n, err);
 	if (rc == 0 && depth != SYMBOL_NONE)
 		rc = lookups_run(&s->lookup, 1, &options, NULL, err);
 	if (rc == 0 && s->lookup.error.code)
 		rc = error_set(err, s->lookup.error.code, "%s: %s", f->path, s->lookup.error.text);
 	if (rc == 0)
-		rc = convert(&a, n, options.demangle, err);
+		rc = make_names(s, err);
 	a.damaged = s->lookup.damaged;
 	s->lookup.binary = NULL;
 	if (rc)
@@ -175,9 +190,9 @@ void symbol_answers_finish(struct symbol_answers *a)
 	if (s) {
 		lookup_end(&s->lookup);
 		strings_finish(&s->names);
+		free(s->firsts);
+		free(s->ids);
 	}
 	free(s);
-	free(a->answers);
-	free(a->frames);
 	memset(a, 0, sizeof(*a));
 }

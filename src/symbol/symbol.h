@@ -40,18 +40,19 @@ struct symbol_frame {
 	bool is_start;               /* function is no name but says where the function begins: "fn_2a300" */
 };
 
-/* Answer for one address: frames[first .. first + n), innermost inlined function first; n 0: unknown. */
-struct symbol_answer {
-	uint32_t first, n;
-};
-
+/* Answers for n addresses, in the order asked. */
 struct symbol_answers {
-	struct symbol_answer *answers;      /* one per address, in the order asked */
-	struct symbol_frame *frames;
-	size_t n_frames;
+	size_t n;
 	bool damaged;                       /* not all of the debug information could be read */
 	void *storage;
 };
+
+#define SYMBOL_FRAMES_MAX 512               /* no address has more */
+
+/* Frames of the i-th address, innermost inlined function first, into room for SYMBOL_FRAMES_MAX; 0: unknown. From any thread. */
+size_t symbol_answer(const struct symbol_answers *a, size_t i, struct symbol_frame *ret);
+/* The i-th and those behind it will be asked for next: what lies all over memory for them is fetched meanwhile. */
+void symbol_answer_expect(const struct symbol_answers *a, size_t i);
 
 /*
  * Resolves file offsets in the binary at path. build_id (hex, may be "") must equal the file's when both have one:

@@ -9,11 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -31,6 +34,9 @@
 #define AT_ONCE_MAX 8
 #define REQUESTS_MAX 65536              /* a program has fewer units */
 #define MEMORY_MAX ((uint64_t)1 << 46)
+#define HEAP_BYTES (31 << 20)
+#define HUGE_BYTES (4 << 20)
+#define PAGE_BYTES ((size_t)64 << 10)  /* the biggest that systems have */
 #define NULL_DEVICE "/dev/null"
 
 enum message_kind { ASK, FILE_THERE, FILE_NOT_THERE, DONE, FAILED };
@@ -186,6 +192,24 @@ static bool write_out(const char *bytes, size_t n)
 		n -= (size_t)done;
 	}
 	return true;
+}
+
+/*
+ * One heap for all threads, the next HEAP_BYTES of which are advised to be big pages. They are taken only as far as they are
+ * touched. What is bigger than HUGE_BYTES is mapped by itself, so that it grows without being copied.
+ */
+void worker_take_big_pages(void)
+{
+#ifdef M_ARENA_MAX
+	(void)mallopt(M_ARENA_MAX, 1);
+	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	(void)mallopt(M_MMAP_THRESHOLD, HEAP_BYTES + (1 << 20));
+	char *heap = malloc(HEAP_BYTES);
+	if (heap)
+		(void)madvise(heap + (-(uintptr_t)heap & (PAGE_BYTES - 1)), HEAP_BYTES - PAGE_BYTES, MADV_HUGEPAGE);
+	free(heap);
+	(void)mallopt(M_MMAP_THRESHOLD, HUGE_BYTES);
+#endif
 }
 
 __attribute__((noreturn))

@@ -235,6 +235,18 @@ split -b 3001 --filter=cat crowd | heapgauge addr -fi -e program >got
 same "20,000 lines through a pipe" wanted got
 [ "$(heapgauge addr -e program <crowd | wc -l)" -eq "$(wc -l <crowd)" ]
 ok $? "an answer for each"
+# Crowds are written by several threads, a few addresses by one.
+head -n 3000 crowd | xargs -n 200 "$HEAPGAUGE" addr -fi -e program >few
+head -n 3000 crowd | heapgauge addr -fi -e program >got
+same "3,000 at once and 200 at a time" few got
+if [ -w /dev/full ]; then
+	timeout 60 "$HEAPGAUGE" addr -fi -e program <crowd >/dev/full 2>err
+	is "a crowd's answers and a full disk: exit status" $? 1
+	like "a crowd's answers and a full disk: why" err "^heapgauge: standard output: cannot write: No space left"
+fi
+timeout 60 "$HEAPGAUGE" addr -fi -e program <crowd | head -n 1 >got
+[ -s got ]
+ok $? "a reader that has enough ends it"
 
 # Calls of scripts.
 addr2line -i -e program "$main" | as_we_do >wanted                  # decode_stacktrace.sh

@@ -1,4 +1,4 @@
-/* No memory: adding up and subtracting profiles with the nth allocation failing, for every n, is an error or the right answer. */
+/* No memory: adding up, subtracting and lining up profiles with the nth allocation failing, for every n, is an error or the right answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 
 #include "no_memory.h"
 #include "profile/operations.h"
+#include "profile/series.h"
 
 /* A program and a library with a few named stacks; number tells two of them apart. */
 static struct profile *make(unsigned number)
@@ -50,6 +51,11 @@ static int diff(struct profile *a, struct profile *b, struct profile **ret, stru
 	return profile_diff(a, b, ret, err);
 }
 
+static int series(struct profile *a, struct profile *b, struct profile **ret, struct error *err)
+{
+	return profile_series((const struct profile *const[]){ a, b }, 2, ret, err);
+}
+
 static void torture(attempt *what, bool for_good)
 {
 	struct profile *a = make(1), *b = make(2);
@@ -88,11 +94,47 @@ static void diff_without_memory(void **state)
 	torture(diff, true);
 }
 
+static void series_without_memory(void **state)
+{
+	(void)state;
+	torture(series, false);
+	torture(series, true);
+}
+
+static void growth_without_memory(void **state)
+{
+	(void)state;
+	for (int by_stack = 0; by_stack < 2; by_stack++) {
+		struct profile *a = make(1), *b = make(2), *both;
+		struct view_options vo = { .column = -1 };
+		struct series_options so = { .by_stack = by_stack, .sort = SORT_CUM };
+		struct view *v;
+		assert_int_equal(profile_series((const struct profile *const[]){ a, b }, 2, &both, NULL), E_OK);
+		assert_int_equal(view_new(both, &vo, &v, NULL), E_OK);
+		bool failed = true;
+		for (size_t n = 0; failed; n++) {
+			struct series *s = NULL;
+			struct error err = { 0 };
+			no_memory_begin((long)n, false);
+			int rc = series_new(v, &vo, &so, &s, &err);
+			failed = no_memory_end();
+			assert_true(rc ? failed && !s && err.text[0] : s && s->n_places > 20);
+			series_free(s);
+		}
+		view_free(v);
+		profile_free(both);
+		profile_free(a);
+		profile_free(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(merge_without_memory),
 		cmocka_unit_test(diff_without_memory),
+		cmocka_unit_test(series_without_memory),
+		cmocka_unit_test(growth_without_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

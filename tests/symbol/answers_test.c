@@ -39,7 +39,7 @@ static void block_of(size_t n, struct buf *ret)
 	struct answers_builder b;
 	buf_init(ret, BUF_MAX_DEFAULT);
 	fill(&b, n);
-	assert_int_equal(answers_write(&b, ret, NULL), 0);
+	assert_int_equal(answers_write((const struct answers_builder *const[]){ &b }, 1, ret, NULL), 0);
 	answers_end(&b);
 }
 
@@ -90,6 +90,48 @@ static void strings_are_kept_once(void **state)
 	answers_end(NULL);
 }
 
+/* Addresses of the first, then of the second; what each says is what it says alone, wherever the strings went. */
+static void parts_become_one_block(void **state)
+{
+	(void)state;
+	struct answers_builder parts[3];
+	struct answers a;
+	struct buf block;
+	const char *texts[3] = { "both", "only the second", "both" };
+	buf_init(&block, BUF_MAX_DEFAULT);
+	for (size_t i = 0; i < 3; i++) {
+		answers_begin_part(&parts[i], i);
+		/* Of the part before, which may be used by the next. */
+		uint32_t borrowed = i ? text(&parts[i - 1], "lent") : 0;
+		size_t start = answers_string_begin(&parts[i]);
+		buf_adds(&parts[i].strings, texts[i]);
+		uint32_t made = answers_string_end(&parts[i], start);
+		assert_string_equal(answers_string_text(&parts[i], made), texts[i]);
+		assert_int_equal(text(&parts[i], texts[i]), made);
+		start = answers_string_begin(&parts[i]);
+		buf_adds(&parts[i].strings, texts[i]);
+		assert_int_equal(answers_string_end(&parts[i], start), made);
+		assert_int_equal(answers_string_end(&parts[i], answers_string_begin(&parts[i])), 0);
+		struct answer_frame f[2] = { { made, borrowed, 0, (uint32_t)i, 0, 0 }, { text(&parts[i], "end"), 0, 0, 0, 0, 0 } };
+		assert_int_equal(answers_add(&parts[i], 0x10 + i, ANSWER_DEBUG, f, 2, NULL), 0);
+	}
+	assert_int_equal(answers_add(&parts[2], 0x20, ANSWER_NOTHING, NULL, 0, NULL), 0);
+	assert_int_equal(answers_write((const struct answers_builder *const[]){ &parts[0], &parts[1], &parts[2] }, 3, &block, NULL), 0);
+	assert_int_equal(answers_open(&a, block.data, block.len, NULL), 0);
+	assert_int_equal(a.n, 4);
+	assert_int_equal(a.n_frames, 6);
+	for (size_t i = 0; i < 3; i++) {
+		const struct answer_frame *f = &a.frames[a.first[answers_find(&a, 0x10 + i)]];
+		assert_string_equal(answers_text(&a, f[0].function), texts[i]);
+		assert_string_equal(a.strings + f[0].system_name, i ? "lent" : "");
+		assert_null(answers_text(&a, f[0].file));
+		assert_int_equal(f[0].line, i);
+		assert_string_equal(answers_text(&a, f[1].function), "end");
+		answers_end(&parts[i]);
+	}
+	buf_finish(&block);
+}
+
 static void nothing_is_a_block_too(void **state)
 {
 	(void)state;
@@ -98,7 +140,7 @@ static void nothing_is_a_block_too(void **state)
 	struct buf block;
 	answers_begin(&b);
 	buf_init(&block, BUF_MAX_DEFAULT);
-	assert_int_equal(answers_write(&b, &block, NULL), 0);
+	assert_int_equal(answers_write((const struct answers_builder *const[]){ &b }, 1, &block, NULL), 0);
 	assert_int_equal(answers_open(&a, block.data, block.len, NULL), 0);
 	assert_int_equal(a.n, 0);
 	assert_int_equal(answers_find(&a, 0), SIZE_MAX);
@@ -156,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_added_is_found),
 		cmocka_unit_test(strings_are_kept_once),
+		cmocka_unit_test(parts_become_one_block),
 		cmocka_unit_test(nothing_is_a_block_too),
 		cmocka_unit_test(a_changed_block_is_refused_or_stays_inside),
 	};

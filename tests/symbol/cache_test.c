@@ -73,7 +73,7 @@ static void make_block(struct buf *block, uint64_t first, size_t n, uint64_t ste
 		struct answer_frame f = { answers_string(&b, name, strlen(name)), 0, 0, (uint32_t)address, 0, 0 };
 		assert_int_equal(answers_add(&b, address, quality, &f, quality != ANSWER_NOTHING, NULL), 0);
 	}
-	assert_int_equal(answers_write(&b, block, NULL), 0);
+	assert_int_equal(answers_write((const struct answers_builder *const[]){ &b }, 1, block, NULL), 0);
 	answers_end(&b);
 }
 

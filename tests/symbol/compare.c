@@ -305,23 +305,20 @@ static long status_kib(const char *name)
 static void ask_us(struct asked *a)
 {
 	struct error err;
-	struct answers_builder b;
 	struct resolve_result result;
 	struct file_source files = { open_file, (void *)(uintptr_t)a->s };
 	struct resolve_options o = { .depth = a->s->table ? SYMBOL_TABLE : SYMBOL_FULL, .files = &files, .threads = a->s->threads };
 	double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-	answers_begin(&b);
-	if (resolve(&a->file, a->addresses, a->n, &o, &b, &result, &err))
+	buf_init(&a->block, BUF_MAX_DEFAULT);
+	if (resolve(&a->file, a->addresses, a->n, &o, &a->block, &result, &err))
 		fail_with(&err);
 	wall = now(CLOCK_MONOTONIC) - wall;
 	cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	if (a->s->quiet)
-		printf("addresses %zu frames %zu seconds %.4f cpu %.4f anonymous-kib %ld peak-kib %ld%s\n", a->n, b.n_frames, wall, cpu,
-		       status_kib("RssAnon"), status_kib("VmHWM"), result.damaged ? " damaged" : "");
-	buf_init(&a->block, BUF_MAX_DEFAULT);
-	if (answers_write(&b, &a->block, &err) || answers_open(&a->answers, a->block.data, a->block.len, &err))
+	if (answers_open(&a->answers, a->block.data, a->block.len, &err))
 		fail_with(&err);
-	answers_end(&b);
+	if (a->s->quiet)
+		printf("addresses %zu frames %zu seconds %.4f cpu %.4f anonymous-kib %ld peak-kib %ld%s\n", a->n, a->answers.n_frames, wall, cpu,
+		       status_kib("RssAnon"), status_kib("VmHWM"), result.damaged ? " damaged" : "");
 }
 
 /* --- the reference --- */

@@ -68,14 +68,12 @@ static uint64_t *code_offsets(const char *file, size_t *ret_n)
 static void assert_name(uint64_t offset, const char *want)
 {
 	struct symbol_answers a;
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	struct error err;
 	assert_int_equal(symbol_resolve(fixture("labels"), "", &offset, 1, SYMBOL_TABLE, NULL, &a, &err), 0);
-	if (want) {
-		assert_int_equal(a.answers[0].n, 1);
-		assert_string_equal(a.frames[a.answers[0].first].function, want);
-	} else {
-		assert_int_equal(a.answers[0].n, 0);
-	}
+	assert_int_equal(symbol_answer(&a, 0, frames), want != NULL);
+	if (want)
+		assert_string_equal(frames[0].function, want);
 	symbol_answers_finish(&a);
 }
 
@@ -129,12 +127,14 @@ static void unsorted_and_repeated_offsets_keep_their_order(void **state)
 	uint64_t asked[] = { inside, start, UINT64_MAX, inside, start + 20, start, 0 };
 	const char *want[] = { "inside", "_start", NULL, "inside", NULL, "_start", NULL };
 	struct symbol_answers a;
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	assert_int_equal(symbol_resolve(fixture("labels"), "", asked, 7, SYMBOL_FULL, NULL, &a, NULL), 0);
 	for (size_t i = 0; i < 7; i++) {
-		assert_int_equal(a.answers[i].n, want[i] != NULL);
+		assert_int_equal(symbol_answer(&a, i, frames), want[i] != NULL);
 		if (want[i])
-			assert_string_equal(a.frames[a.answers[i].first].function, want[i]);
+			assert_string_equal(frames[0].function, want[i]);
 	}
+	assert_int_equal(symbol_answer(&a, 7, frames), 0);
 	symbol_answers_finish(&a);
 }
 
@@ -152,15 +152,15 @@ static size_t assert_same_answers(const char *one, const char *const *search_one
 	uint64_t *offsets = code_offsets(two, &n);
 	struct symbol_options o = { .search = search_one };
 	struct symbol_answers a, b;
+	struct symbol_frame xs[SYMBOL_FRAMES_MAX], ys[SYMBOL_FRAMES_MAX];
 	struct error err;
 	assert_int_equal(symbol_resolve(fixture(one), "", offsets, n, SYMBOL_FULL, &o, &a, &err), 0);
 	assert_int_equal(symbol_resolve(fixture(two), "", offsets, n, SYMBOL_FULL, NULL, &b, &err), 0);
-	assert_int_equal(a.n_frames, b.n_frames);
 	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(a.answers[i].n, b.answers[i].n);
-		for (size_t k = 0; k < a.answers[i].n; k++) {
-			const struct symbol_frame *x = &a.frames[a.answers[i].first + k];
-			const struct symbol_frame *y = &b.frames[b.answers[i].first + k];
+		size_t n_frames = symbol_answer(&a, i, xs);
+		assert_int_equal(symbol_answer(&b, i, ys), n_frames);
+		for (size_t k = 0; k < n_frames; k++) {
+			const struct symbol_frame *x = &xs[k], *y = &ys[k];
 			assert_true(same_text(x->function, y->function));
 			assert_true(same_text(x->system_name, y->system_name));
 			assert_true(same_text(x->file, y->file));
@@ -192,26 +192,40 @@ static void compressed_symbols_of_a_stripped_binary_are_read(void **state)
 	(void)state;
 	uint64_t at = offset_of("whole", "push") + 1;
 	struct symbol_answers a;
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	assert_int_equal(symbol_resolve(fixture("mini"), "", &at, 1, SYMBOL_TABLE, NULL, &a, NULL), 0);
-	assert_int_equal(a.answers[0].n, 1);
-	assert_string_equal(a.frames[0].function, "push");
+	assert_int_equal(symbol_answer(&a, 0, frames), 1);
+	assert_string_equal(frames[0].function, "push");
 	symbol_answers_finish(&a);
 	assert_int_equal(symbol_resolve(fixture("bare/program"), "", &at, 1, SYMBOL_TABLE, NULL, &a, NULL), 0);
-	assert_int_equal(a.answers[0].n, 1);
-	assert_true(a.frames[0].is_start);
-	assert_memory_equal(a.frames[0].function, "fn_", 3);
+	assert_int_equal(symbol_answer(&a, 0, frames), 1);
+	assert_true(frames[0].is_start);
+	assert_memory_equal(frames[0].function, "fn_", 3);
 	symbol_answers_finish(&a);
 }
 
-/* How many frames have a line. */
+/* How many frames of all answers have a line; *ret_frames: how many there are. */
+static size_t lines_of(const struct symbol_answers *a, size_t *ret_frames)
+{
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	size_t lines = 0;
+	*ret_frames = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		size_t n = symbol_answer(a, i, frames);
+		for (size_t k = 0; k < n; k++)
+			lines += frames[k].line != 0;
+		*ret_frames += n;
+	}
+	return lines;
+}
+
 static size_t count_lines(const char *file)
 {
-	size_t n, lines = 0;
+	size_t n, frames;
 	uint64_t *offsets = code_offsets(file, &n);
 	struct symbol_answers a;
 	assert_int_equal(symbol_resolve(fixture(file), "", offsets, n, SYMBOL_FULL, NULL, &a, NULL), 0);
-	for (size_t i = 0; i < a.n_frames; i++)
-		lines += a.frames[i].line != 0;
+	size_t lines = lines_of(&a, &frames);
 	symbol_answers_finish(&a);
 	free(offsets);
 	return lines;
@@ -231,12 +245,10 @@ static size_t bare_lines(const char *search, bool no_cache, size_t *ret_frames)
 	const char *folders[] = { search, NULL };
 	struct symbol_options o = { .search = search ? folders : NULL, .no_cache = no_cache };
 	struct symbol_answers a;
-	size_t n, lines = 0;
+	size_t n;
 	uint64_t *offsets = code_offsets("bare/program", &n);
 	assert_int_equal(symbol_resolve(fixture("bare/program"), "", offsets, n, SYMBOL_FULL, &o, &a, NULL), 0);
-	for (size_t i = 0; i < a.n_frames; i++)
-		lines += a.frames[i].line != 0;
-	*ret_frames = a.n_frames;
+	size_t lines = lines_of(&a, ret_frames);
 	symbol_answers_finish(&a);
 	free(offsets);
 	return lines;
@@ -292,11 +304,11 @@ static void inlined_calls_come_innermost_first(void **state)
 	(void)state;
 	uint64_t start = offset_of("whole", "descend");
 	struct symbol_answers a;
+	struct symbol_frame f[SYMBOL_FRAMES_MAX];
 	size_t chains = 0;
 	for (uint64_t at = start; at < start + 200; at++) {
 		assert_int_equal(symbol_resolve(fixture("whole"), "", &at, 1, SYMBOL_FULL, NULL, &a, NULL), 0);
-		const struct symbol_frame *f = a.answers[0].n == 3 ? a.frames + a.answers[0].first : NULL;
-		if (f && !strcmp(f[2].function, "descend")) {
+		if (symbol_answer(&a, 0, f) == 3 && !strcmp(f[2].function, "descend")) {
 			assert_string_equal(f[0].function, "twice");
 			assert_string_equal(f[1].function, "fourfold");
 			assert_int_equal(f[1].line, 18);
@@ -344,16 +356,17 @@ static void absurd_debug_information_costs_little(void **state)
 	(void)state;
 	uint64_t start = offset_of("hostile", "_start"), offsets[4000];
 	struct symbol_answers a;
+	struct symbol_frame f[SYMBOL_FRAMES_MAX];
 	for (size_t i = 0; i < 4000; i++)
 		offsets[i] = start + i;
 	double before = seconds();
 	assert_int_equal(symbol_resolve(fixture("hostile"), "", offsets, 4000, SYMBOL_FULL, NULL, &a, NULL), 0);
 	assert_true(seconds() - before < 20);
 	for (size_t i = 0; i < 4000; i++) {
-		assert_true(a.answers[i].n >= 1 && a.answers[i].n <= 512);
+		size_t n = symbol_answer(&a, i, f);
+		assert_true(n >= 1 && n <= 512);
 		/* Nothing in the debug information has a name; the symbol table does. */
-		const struct symbol_frame *f = a.frames + a.answers[i].first;
-		assert_true(a.answers[i].n == 512 || !strcmp(f[a.answers[i].n - 1].function, "_start"));
+		assert_true(n == 512 || !strcmp(f[n - 1].function, "_start"));
 	}
 	symbol_answers_finish(&a);
 }

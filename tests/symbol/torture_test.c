@@ -134,14 +134,9 @@ static int read_all(const struct lookup *l, struct buf *ret, bool *ret_damaged)
 {
 	struct resolve_options o = { .depth = SYMBOL_FULL, .threads = 2 };
 	struct resolve_result result = { .damaged = false };
-	struct answers_builder b;
 	struct error err = { 0 };
-	answers_begin(&b);
 	buf_reset(ret);
-	int rc = resolve(l->binary, l->addresses, l->n, &o, &b, &result, &err);
-	if (rc == 0)
-		rc = answers_write(&b, ret, &err);
-	answers_end(&b);
+	int rc = resolve(l->binary, l->addresses, l->n, &o, ret, &result, &err);
 	*ret_damaged = result.damaged;
 	assert_true(rc == err.code);
 	return rc;
