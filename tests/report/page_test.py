@@ -11,7 +11,7 @@ import flame
 import page_block
 
 TYPES = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
-SEVERAL_SIZES = 3000
+STACKS = 1500
 
 
 def told(block, source=None):
@@ -75,6 +75,15 @@ def weights(block):
     return sums
 
 
+def subtree_sums(block, column):
+    sums = [0] * len(block.parent)
+    for r in block.rows:
+        sums[r.node] += r.values[column]
+    for node in range(len(block.parent) - 1, 0, -1):
+        sums[block.parent[node]] += sums[node]
+    return sums
+
+
 def check_folding(fixture, kind, limit):
     name = "%s in %d bytes" % (kind, limit)
     whole = page_block.Block(fixture.write(kind, "block"))
@@ -90,23 +99,21 @@ def check_folding(fixture, kind, limit):
     part = sum(r.values[column] for r in others) / sum(r.values[column] for r in block.rows)
     flame.check(abs(part - rest["part"]) < 1e-5, name + ": how much is left out", (part, rest))
     flame.check(all(block.labels[r.labels][1] == 0 for r in others), name + ": an (other) has no block size")
-    known = {tuple(f[:3] for f in whole.stack(n)) for n in range(len(whole.parent))}
-    flame.check(all(tuple(f[:3] for f in block.stack(r.node)) in known for r in block.rows), name + ": all stacks are real")
+    # Nodes of the whole by the node above and their frame; each node of the block has to be one of them.
+    known, places = {}, [0] * len(block.parent)
+    for node in range(1, len(whole.parent)):
+        known[whole.parent[node], whole.frames[whole.frame[node]]] = node
+    for node in range(1, len(block.parent)):
+        places[node] = known.get((places[block.parent[node]], block.frames[block.frame[node]]))
+    flame.check(None not in places, name + ": all stacks are real")
     have = weights(block)
     least = min(have.values())
     lighter = [w for w in sorted(weights(whole).values(), reverse=True)[:len(have)] if w < least]
     flame.check(len(lighter) <= len(have) // 20, name + ": the heaviest are told", (len(lighter), len(have)))
-    # A reader that adds up by (node, thread) finds in a subtree what the whole has there: no value went to a stranger.
-    below = {}
-    for b, sign in ((whole, 1), (block, -1)):
-        sums = [0] * len(b.parent)
-        for r in b.rows:
-            sums[r.node] += r.values[column]
-        for node in range(len(b.parent) - 1, 0, -1):
-            sums[b.parent[node]] += sums[node]
-            key = tuple(f[:3] for f in b.stack(node)) if b.depth[node] == 1 else None
-            below.setdefault(key, [0, 0])[sign < 0] += sums[node] if key else 0
-    flame.check(all(part <= all_ for key, (all_, part) in below.items() if key), name + ": no outermost frame got more than it has")
+    # What is below a node of the block is below it in the whole, too: no value went to a stranger.
+    below, whole_below = subtree_sums(block, column), subtree_sums(whole, column)
+    flame.check(all(below[n] <= whole_below[places[n]] for n in range(len(places))), name + ": no frame got more than it has")
+    flame.check(below[0] == whole_below[0], name + ": the root has all")
 
 
 def check_refusal(fixture, kind, limit):
@@ -126,8 +133,8 @@ def main():
     flame.check(server.header["types"][3]["times"] == 2 and server.header["types"][1]["times"] == 0 and
                 server.header["metric"]["inuse_space"] == 3, "server: bytes are told as objects times their size")
     check_series(fixture)
-    for limit in (100000, 30000, 8000):
-        check_folding(fixture, str(SEVERAL_SIZES), limit)
+    for limit in (60000, 20000, 6000):
+        check_folding(fixture, str(STACKS), limit)
     check_folding(fixture, "server", 4000)
     check_folding(fixture, "series", 6000)
     # One stack that alone is too much doesn't keep the others out.
