@@ -382,26 +382,46 @@ int load_profiles(const struct load_settings *s, char *const *paths, size_t n,
 
 /* --- snapshots --- */
 
-static int64_t taken(const struct profile *p)
+/* What orders a profile among others: jemalloc's number in its name, or when it was taken. */
+struct moment {
+	struct dump_name name;
+	bool named;
+	int64_t time_nanos;         /* 0: not known */
+};
+
+static struct moment moment_of(const struct profile *p)
 {
-	int64_t last = 0;
+	struct moment m = { 0 };
 	for (size_t i = 0; i < p->n_sources; i++)
-		last = p->sources[i].time_nanos > last ? p->sources[i].time_nanos : last;
-	return last;
+		m.time_nanos = p->sources[i].time_nanos > m.time_nanos ? p->sources[i].time_nanos : m.time_nanos;
+	m.named = p->n_sources == 1 && dump_name_parse(source_name(p), &m.name);
+	return m;
 }
 
-void load_order(struct profile **inputs, size_t n)
+const char *load_order(struct profile **inputs, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!taken(inputs[i]))
-			return;
-	for (size_t i = 1; i < n; i++) {
-		struct profile *moved = inputs[i];
-		size_t at = i;
-		for (; at > 0 && taken(inputs[at - 1]) > taken(moved); at--)
-			inputs[at] = inputs[at - 1];
-		inputs[at] = moved;
+	bool numbered = true, timed = true, moved = false;
+	for (size_t i = 0; i < n; i++) {
+		struct moment first = moment_of(inputs[0]), m = moment_of(inputs[i]);
+		numbered = numbered && m.named && m.name.pid == first.name.pid;
+		timed = timed && m.time_nanos > 0;
 	}
+	if (!numbered && !timed)
+		return NULL;
+	for (size_t i = 1; i < n; i++) {
+		struct profile *one = inputs[i];
+		struct moment m = moment_of(one);
+		size_t at = i;
+		for (; at > 0; at--) {
+			struct moment older = moment_of(inputs[at - 1]);
+			if (numbered ? m.name.seq >= older.name.seq : m.time_nanos >= older.time_nanos)
+				break;
+			inputs[at] = inputs[at - 1];
+		}
+		inputs[at] = one;
+		moved = moved || at != i;
+	}
+	return !moved ? NULL : numbered ? "their numbers" : "time";
 }
 
 /* What is read is the caller's to free, whatever happens: the base first, *ret_base then is 0. */

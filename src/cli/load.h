@@ -36,8 +36,11 @@ int load_check_paths(const struct load_settings *s, char *const *paths, size_t n
 /* One of them, unnamed; joined: it will be put together with others. */
 int load_input(const struct load_settings *s, const char *path, bool joined, struct buf *warnings, struct profile **ret,
                struct error *err);
-/* Oldest first; as they are when the time of one isn't known, or two have the same. */
-void load_order(struct profile **inputs, size_t n);
+/*
+ * Oldest first: by jemalloc's numbers when all are dumps of one process with its names, else by time; as they are when neither tells.
+ * Equal ones keep their order. What they were ordered by, in words; NULL when none was moved.
+ */
+const char *load_order(struct profile **inputs, size_t n);
 
 /* Just one file, unnamed. */
 int load_one(const struct load_settings *s, const char *path, struct buf *warnings,

@@ -10,41 +10,6 @@
 #include "cli/progress.h"
 #include "profile/operations.h"
 
-struct input {
-	struct profile *profile;
-	const char *path;
-	int64_t time_nanos;
-	struct dump_name name;
-	bool named;                 /* name is known */
-};
-
-static bool before(const struct input *a, const struct input *b, bool by_number)
-{
-	return by_number ? a->name.seq < b->name.seq : a->time_nanos < b->time_nanos;
-}
-
-/* Oldest first. Equal ones stay as they were given. */
-static void sort_inputs(struct input *inputs, size_t n, struct buf *notes)
-{
-	bool numbered = true, timed = true, moved = false;
-	for (size_t i = 0; i < n; i++) {
-		numbered = numbered && inputs[i].named && inputs[i].name.pid == inputs[0].name.pid;
-		timed = timed && inputs[i].time_nanos > 0;
-	}
-	if (!numbered && !timed)
-		return;
-	for (size_t i = 1; i < n; i++) {
-		struct input one = inputs[i];
-		size_t at = i;
-		for (; at > 0 && before(&one, &inputs[at - 1], numbered); at--)
-			inputs[at] = inputs[at - 1];
-		inputs[at] = one;
-		moved = moved || at != i;
-	}
-	if (moved)
-		buf_printf(notes, "the profiles were put in order by %s\n", numbered ? "their numbers" : "time");
-}
-
 /* Does b go on where a was? Samples of another rate are no continuation: a reset threw the old ones away. */
 static bool continues(const struct profile *a, const struct profile *b)
 {
@@ -62,12 +27,12 @@ static bool is_known(const struct profile *p)
 }
 
 /* The longest part without a break, the latest of equals. */
-static void longest_part(const struct input *inputs, size_t n, size_t *ret_from, size_t *ret_n)
+static void longest_part(struct profile *const *inputs, size_t n, size_t *ret_from, size_t *ret_n)
 {
 	size_t from = 0;
 	*ret_n = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (i > 0 && !continues(inputs[i - 1].profile, inputs[i].profile))
+		if (i > 0 && !continues(inputs[i - 1], inputs[i]))
 			from = i;
 		if (i + 1 - from >= *ret_n) {
 			*ret_from = from;
@@ -76,7 +41,7 @@ static void longest_part(const struct input *inputs, size_t n, size_t *ret_from,
 	}
 }
 
-static int join_series(const struct input *inputs, size_t n, size_t least, struct buf *notes, struct profile **ret,
+static int join_series(struct profile *const *inputs, size_t n, size_t least, struct buf *notes, struct profile **ret,
                        struct error *err)
 {
 	size_t from = 0, kept = 0;
@@ -88,17 +53,10 @@ static int join_series(const struct input *inputs, size_t n, size_t least, struc
 	if (kept < n)
 		buf_printf(notes, "the process changed (a restart, or another sampling rate): of %zu profiles, %zu to %zu are looked "
 		           "at\n", n, from + 1, from + kept);
-	if (!is_known(inputs[from].profile))
+	if (!is_known(inputs[from]))
 		buf_adds(notes, "the profiles don't say of which process they are: taken as one\n");
-	const struct profile **list = calloc(kept, sizeof *list);
-	if (!list)
-		return error_nomem(err, "the list of profiles");
-	for (size_t i = 0; i < kept; i++)
-		list[i] = inputs[from + i].profile;
 	progress_phase("putting together", 0);
-	int failed = profile_series(list, kept, ret, err);
-	free(list);
-	return failed;
+	return profile_series((const struct profile *const *)inputs + from, kept, ret, err);
 }
 
 int load_series(const struct load_settings *s, char *const *paths, size_t n, size_t least, struct buf *warnings,
@@ -107,25 +65,19 @@ int load_series(const struct load_settings *s, char *const *paths, size_t n, siz
 	struct load_settings joined = *s;
 	joined.merge = true;        /* build ids are wanted, as for everything that is put together */
 	int failed = load_check_paths(s, paths, n, err);
-	struct input *inputs = calloc(n, sizeof *inputs);
+	struct profile **inputs = calloc(n, sizeof *inputs);
 	if (!inputs)
 		failed = error_nomem(err, "the list of profiles");
-	for (size_t i = 0; i < n && !failed; i++) {
-		struct input *one = &inputs[i];
-		failed = load_one(&joined, paths[i], warnings, &one->profile, err);
-		if (failed)
-			break;
-		one->path = paths[i];
-		one->named = dump_name_parse(paths[i], &one->name);
-		if (one->profile->n_sources > 0)
-			one->time_nanos = one->profile->sources[0].time_nanos;
-	}
+	for (size_t i = 0; i < n && !failed; i++)
+		failed = load_one(&joined, paths[i], warnings, &inputs[i], err);
 	if (!failed) {
-		sort_inputs(inputs, n, notes);
+		const char *ordered_by = load_order(inputs, n);
+		if (ordered_by)
+			buf_printf(notes, "the profiles were put in order by %s\n", ordered_by);
 		failed = join_series(inputs, n, least, notes, ret, err);
 	}
 	for (size_t i = 0; inputs && i < n; i++)
-		profile_free(inputs[i].profile);
+		profile_free(inputs[i]);
 	free(inputs);
 	return failed;
 }

@@ -152,6 +152,11 @@ static uint32_t thread_name(struct profile *p, uint32_t thread)
 	return profile_cstring(p, name);
 }
 
+uint32_t view_thread(const struct view *v, uint32_t labels)
+{
+	return v->private->thread_key[labels];
+}
+
 /* What tells the threads of a view apart, per label set. */
 static int make_thread_keys(struct view *v, struct error *err)
 {

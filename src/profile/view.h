@@ -99,6 +99,9 @@ void view_free(struct view *v);
 size_t view_stack(struct view *v, const struct view_row *row, const uint32_t **ret_entries);
 const uint32_t *view_stack_locations(const struct view *v);   /* of the last view_stack call, same order */
 
+/* What a label set's thread is called where the view tells threads apart (string; 0: nothing): between processes without its number. */
+uint32_t view_thread(const struct view *v, uint32_t labels);
+
 /*
  * For those who walk over all samples instead of rows. A slot is one line of one location, so the same frame may have
  * several: what it shows is its entry, and of itself the mapping and whether it was inlined into the next.

@@ -30,7 +30,7 @@ struct traces {
 
 static uint32_t group_of(const struct view *v, uint32_t labels)
 {
-	return v->diff ? v->profile->label_sets[labels].thread : labels;
+	return v->diff ? view_thread(v, labels) : labels;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -142,7 +142,7 @@ static void traces_finish(struct traces *t)
 
 static void add_thread(const struct view *v, uint32_t labels, struct buf *out)
 {
-	uint32_t thread = v->profile->label_sets[labels].thread;
+	uint32_t thread = view_thread(v, labels);
 	if (!thread)
 		return;
 	buf_adds(out, "  thread ");
@@ -319,8 +319,9 @@ static void json_labels(struct json *j, const struct view *v, uint32_t labels)
 {
 	const struct profile *p = v->profile;
 	const struct label_set *set = &p->label_sets[labels];
-	if (set->thread)
-		json_text(j, "thread", profile_text(p, set->thread), strings_length(&p->strings, set->thread));
+	uint32_t thread = view_thread(v, labels);
+	if (thread)
+		json_text(j, "thread", profile_text(p, thread), strings_length(&p->strings, thread));
 	if (set->block_size && !v->diff)
 		json_integer(j, "block_size", (int64_t)set->block_size);
 	if (v->diff || set->n == 0)

@@ -50,7 +50,19 @@ json "it grew" out 'row("grow_here")["flat"]["change"] > 1000000 and row("grow_h
 runs 0 "in the wrong order" heapgauge diff "moments/${moments[-1]}" "moments/${moments[0]}"
 like "in the wrong order: a warning" err '^heapgauge: warning: the base .* was written after .*shrinking$'
 
-for view in top tree traces flame 'peek grow' 'convert --to folded' 'convert --to svg' 'convert --to json'; do
+# jemalloc numbers threads as they first allocate: the worker of another run may have another number.
+run_of() { # FILE THREAD-NUMBER PAGE BLOCKS
+	local bytes=$((64 * $4))
+	printf '%s\n' 'heap_v2/1' "  t*: $4: $bytes [0: 0]" "  t$2: $4: $bytes [0: 0] worker" "@ 0x$3010 0x$3020" "  t*: $4: $bytes [0: 0]" \
+		"  t$2: $4: $bytes [0: 0]" '' 'MAPPED_LIBRARIES:' "$3000-$3fff r-xp 00000000 08:01 77 /srv/app" >"$1"
+}
+run_of worker-1 1 7f0000400 100
+run_of worker-9 9 7f0000800 150
+runs 0 "traces of a diff of two runs with threads" heapgauge traces --symbols none --base worker-1 --json worker-9
+json "one stack of the worker, whatever its number" out \
+	'[(s["thread"], s["amount"]["base"], s["amount"]["new"], s["objects"]["base"], s["objects"]["new"]) for s in d["stacks"]] == [("worker", 6400, 9600, 100, 150)]'
+
+for view in top tree traces 'flame --to svg' 'peek grow' 'convert --to folded' 'convert --to svg' 'convert --to json'; do
 	runs 0 "$view --base" heapgauge $view --base "$before" "$after"
 	like "$view --base: it is there" out grow_here
 done
