@@ -216,11 +216,14 @@ export async function everything(page) {
   // Neither a pointer nor a message is part of a state.
   await page.mouse.move(1, 1);
   await settled(page);
-  await page.waitForTimeout(200);
+  await page.waitForTimeout(150);
   const seen = await page.evaluate(() => {
-    const words = element => [...element.children].filter(child => !child.matches('.toast, .flame-tip, .lost')).map(child => child.innerText).join('\n');
+    const passing = document.querySelectorAll('.toast, .spoken'), said = [...passing].map(element => element.textContent);
+    passing.forEach(element => { element.textContent = ''; });
+    const text = document.getElementById('app').innerText;
+    passing.forEach((element, i) => { element.textContent = said[i]; });
     return {
-      hash: location.hash, text: words(document.getElementById('app')), theme: document.documentElement.dataset.theme,
+      hash: location.hash, text, theme: document.documentElement.dataset.theme,
       fields: [...document.querySelectorAll('input, select')].map(field => [field.dataset.test, field.type === 'checkbox' ? field.checked : field.value]),
       pressed: [...document.querySelectorAll('[aria-pressed=true], [aria-selected=true], [aria-current=true]')].map(element => element.dataset.test ?? element.innerText),
       pictures: [...document.querySelectorAll('.picture canvas:not(.over)')].map(canvas => canvas.toDataURL()),

@@ -29,12 +29,23 @@ export function ok(name, passed, detail) {
   return Boolean(passed);
 }
 
+// Of what is long, from shortly before the first difference.
+function differing(got, wanted) {
+  const texts = [got, wanted].map(value => JSON.stringify(value) ?? String(value));
+  let same = 0;
+  while (same < texts[0].length && texts[0][same] === texts[1][same])
+    same++;
+  const from = Math.max(0, same - 60);
+  return texts.map(text => (from ? '… ' : '') + text.slice(from, from + 700));
+}
+
 export function is(name, got, wanted) {
   const same = isDeepStrictEqual(got, wanted);
   ok(name, same);
   if (!same) {
-    diagnose(`got:    ${shorten(got)}`);
-    diagnose(`wanted: ${shorten(wanted)}`);
+    const [first, second] = differing(got, wanted);
+    diagnose(`got:    ${first}`);
+    diagnose(`wanted: ${second}`);
   }
   return same;
 }

@@ -88,6 +88,8 @@ export const rankSort = setting<RankSort>('ranksort', oneOf(RANK_SORTS), 'growth
 export const selected = setting('entry', text, '', true); // id of an entry
 export const stack = setting('stack', text, '', true); // id of a node of the tree, '^' before it if inverted
 export const zoom = setting('zoom', text, '', true); // the same, of the flame graph's root
+// The sandwich as pictures or as tables.
+export const sandwichTables = setting('tables', flag, false, true);
 export const theme = setting<Theme>('theme', oneOf(['auto', 'light', 'dark']), 'auto');
 export const details = setting('details', flag, true);
 

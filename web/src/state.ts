@@ -98,7 +98,10 @@ const expression = computed<{ expression: RegExp | null; error: string | null }>
   if (text === '')
     return { expression: null, error: null };
   try {
-    return { expression: new RegExp(text, /[A-Z]/.test(text.replace(/\\./g, '')) ? '' : 'i'), error: null };
+    const made = new RegExp(text, /[A-Z]/.test(text.replace(/\\./g, '')) ? '' : 'i');
+    // Those that are too large fail when they are first used.
+    made.test('');
+    return { expression: made, error: null };
   } catch (error) {
     return {
       expression: null,

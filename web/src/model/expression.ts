@@ -64,7 +64,10 @@ function translate(text: string, option: string): string {
 export function compileExpression(text: string, option: string): RegExp {
   const js = translate(text, option);
   try {
-    return new RegExp(js, 's');
+    const expression = new RegExp(js, 's');
+    // Those that are too large fail when they are first used.
+    expression.test('');
+    return expression;
   } catch (error) {
     const why = String((error as Error).message).replace(/^Invalid regular expression: (\/.*\/[a-z]*: )?/s, '');
     throw new FilterError(option, `'${text}' is not a regular expression: ${why.toLowerCase()}`);

@@ -1,5 +1,4 @@
 // One function between those that call it, above, and those that it calls, below: as pictures or as two tables.
-import { signal } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { treeChanges } from '../model';
 import * as s from '../settings';
@@ -11,8 +10,6 @@ import { Grid } from './grid';
 import { WidthSwitch } from './header';
 import { Name, shownName } from './name';
 import { amountText, changeCell, entryNote, errorAt, percentText, valueText } from './numbers';
-
-const asTables = signal(false);
 
 export interface Neighbour {
   entry: number;
@@ -109,24 +106,24 @@ export function SandwichView() {
         <div class="segments" role="group" aria-label="Shape">
           <button
             type="button"
-            aria-pressed={!asTables.value}
+            aria-pressed={!s.sandwichTables.value}
             data-test="sandwich-pictures"
             onClick={() => {
-              asTables.value = false;
+              s.sandwichTables.value = false;
             }}>
             Pictures
           </button>
           <button
             type="button"
-            aria-pressed={asTables.value}
+            aria-pressed={s.sandwichTables.value}
             data-test="sandwich-tables"
             onClick={() => {
-              asTables.value = true;
+              s.sandwichTables.value = true;
             }}>
             Tables
           </button>
         </div>
-        {!asTables.value && <WidthSwitch />}
+        {!s.sandwichTables.value && <WidthSwitch />}
         <strong class="mono" data-test="sandwich-entry">
           {shownName(v.entries.name[entry], 120)}
         </strong>
@@ -135,13 +132,13 @@ export function SandwichView() {
         </span>
       </div>
       <h2>Callers</h2>
-      {asTables.value ? (
+      {s.sandwichTables.value ? (
         <NeighbourTable v={v} tree={pair.callers} label="Callers" test="callers" />
       ) : (
         <FlameHost input={above} test="callers" label="Callers" zoom={0} onSelect={select} onZoom={() => {}} />
       )}
       <h2>Callees</h2>
-      {asTables.value ? (
+      {s.sandwichTables.value ? (
         <NeighbourTable v={v} tree={pair.callees} label="Callees" test="callees" />
       ) : (
         <FlameHost input={below} test="callees" label="Callees" zoom={0} onSelect={select} onZoom={() => {}} />

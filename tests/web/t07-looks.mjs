@@ -1,0 +1,129 @@
+// What every view looks like, in both themes, on fine screens and in narrow windows: nothing is cut or lies over something else, and
+// axe finds nothing. The pictures stay in SHOTS.
+import { at, boxes, click, close, fill, open, pick, press, quiet, settled, shot, tab, testing, violations } from './browser.mjs';
+import { has, pageOf, redisDumps, serve } from './profiles.mjs';
+import { is, ok, part, skipAll } from './tap.mjs';
+
+const VIEWS = ['growth', 'flame', 'sandwich', 'table', 'traces', 'lines', 'about'];
+
+// Controls that lie over each other or outside the window, words that their place cuts without saying so.
+async function crowded(page) {
+  return page.evaluate(() => {
+    const bad = [], seen = element => element.checkVisibility() && element.getBoundingClientRect().width > 0;
+    const controls = [...document.querySelectorAll('button, input, select, th, dt')].filter(seen);
+    const inside = (element, box) => {
+      for (let up = element.parentElement; up; up = up.parentElement)
+        if (/auto|scroll|hidden/.test(getComputedStyle(up).overflow)) {
+          const own = up.getBoundingClientRect();
+          if (box.right < own.left || box.left > own.right || box.bottom < own.top || box.top > own.bottom)
+            return false;
+        }
+      return true;
+    };
+    const named = element => `${element.tagName} ${element.dataset.test ?? element.innerText.slice(0, 30)}`;
+    const places = controls.map(element => ({ element, box: element.getBoundingClientRect() })).filter(({ element, box }) => inside(element, box));
+    for (const { element, box } of places) {
+      const scrolled = element.closest('.scroll, [role=tablist]');
+      if (!scrolled && (box.left < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1))
+        bad.push(`outside the window: ${named(element)}`);
+      if (element.tagName === 'BUTTON' && element.scrollWidth > element.clientWidth + 1 && !element.closest('.link') && !element.classList.contains('link'))
+        bad.push(`cut: ${named(element)} ${element.scrollWidth} > ${element.clientWidth}`);
+      if (element.tagName === 'TH' && element.scrollWidth > element.clientWidth + 1)
+        bad.push(`cut head: ${named(element)}`);
+    }
+    for (let i = 0; i < places.length; i++)
+      for (let j = i + 1; j < places.length; j++) {
+        const [a, b] = [places[i], places[j]];
+        const over = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left) > 2 && Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top) > 2;
+        const sticky = a.element.closest('thead') !== b.element.closest('thead');
+        if (over && !sticky && !a.element.contains(b.element) && !b.element.contains(a.element) && !a.element.closest('.details-open') && !b.element.closest('.details-open'))
+          bad.push(`over each other: ${named(a.element)}, ${named(b.element)}`);
+      }
+    for (const cell of document.querySelectorAll('td.number'))
+      if (seen(cell) && cell.scrollWidth > cell.clientWidth + 1)
+        bad.push(`cut number: ${cell.innerText}`);
+    if (document.documentElement.scrollWidth > innerWidth + 1)
+      bad.push(`the page is ${document.documentElement.scrollWidth} wide`);
+    return [...new Set(bad)];
+  });
+}
+
+async function choose(page) {
+  await tab(page, 'flame');
+  const list = (await boxes(page)).filter(box => box.row === 4);
+  await page.mouse.click(list[0].x + 3, list[0].y);
+  await settled(page);
+}
+
+async function looks(urls, theme, width, ratio, accessible) {
+  for (const [kind, url] of Object.entries(urls)) {
+    const page = await open(url, { theme, width, height: 860, ratio }), name = `${kind}-${theme}-${width}${ratio > 1 ? `@${ratio}` : ''}`;
+    await choose(page);
+    for (const view of VIEWS) {
+      await tab(page, view);
+      await shot(page, `${name}-${view}`);
+      is(`${name}, ${view}: nothing is cut or covered`, await crowded(page), []);
+      if (accessible)
+        is(`${name}, ${view}: axe`, await violations(page), []);
+    }
+    quiet(page, name);
+    await close(page);
+  }
+}
+
+// What opens over the page.
+async function opened(url, theme) {
+  const page = await open(url, { theme, width: 1280 });
+  const look = async name => {
+    await shot(page, `open-${theme}-${name}`);
+    is(`${theme}, ${name}: axe`, await violations(page), []);
+  };
+  await press(page, '?');
+  await look('help');
+  await press(page, 'Escape', 'e');
+  await look('export');
+  await press(page, 'Escape');
+  await fill(page, 'focus', 'a(');
+  await look('wrong');
+  await fill(page, 'focus', 'nothing is called so');
+  await look('nothing-left');
+  await click(page, 'clear');
+  await tab(page, 'sandwich');
+  await press(page, 'Escape', 'Escape');
+  await look('no-selection');
+  await choose(page);
+  await tab(page, 'sandwich');
+  await click(page, 'sandwich-tables');
+  await look('sandwich-tables');
+  if (await at(page, 'notes').count()) {
+    await click(page, 'notes');
+    await look('notes');
+  }
+  await tab(page, 'flame');
+  await fill(page, 'search', 'create');
+  await look('search');
+  const [box] = (await boxes(page)).filter(one => one.row === 3);
+  await page.mouse.move(box.x + 30, box.y);
+  await page.waitForTimeout(100);
+  await page.screenshot({ path: `${process.env.SHOTS}/open-${theme}-tip.png` });
+  ok(`${theme}: the tip is within the window`, await page.evaluate(() => {
+    const { left, top, right, bottom } = document.querySelector('.flame-tip').getBoundingClientRect();
+    return left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+  }));
+  await close(page);
+}
+
+if (!has('redis-server') || !has('redis-cli'))
+  skipAll('redis-server and redis-cli are not installed');
+await testing(async () => {
+  const dumps = await redisDumps('redis');
+  const urls = { series: pageOf('series.html', ...dumps), diff: pageOf('diff.html', '--base', dumps[1], dumps[3]) };
+  await part('light', () => looks(urls, 'light', 1400, 1, true));
+  await part('dark', () => looks(urls, 'dark', 1400, 1, true));
+  await part('narrow', () => looks({ diff: urls.diff }, 'light', 900, 1, false));
+  await part('fine', () => looks({ series: urls.series }, 'dark', 1400, 2, false));
+  await part('opened, light', () => opened(urls.series, 'light'));
+  await part('opened, dark', () => opened(urls.series, 'dark'));
+});
+void pick;
+void serve;
