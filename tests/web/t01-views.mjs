@@ -124,6 +124,9 @@ async function sandwichAndTraces(dump) {
   const first = await page.locator('[data-test=trace]').first().locator('li .name').allInnerTexts();
   ok('traces: it has frames', first.length > 3);
   is('traces: the biggest stack', first, biggestStack(dump).slice(0, first.length));
+  const deep = JSON.parse(heapgauge('traces', '--json', '-n', '1', dump)).stacks[0].frames.length - first.length;
+  const more = await page.locator('[data-test=trace]').first().locator('li').last().innerText();
+  ok('traces: frames that are left out are told of', deep === 0 || more === `… and ${deep} frames more`, more);
   await page.locator('[data-test=trace]').first().click({ position: { x: 300, y: 10 } });
   await settled(page);
   is('a trace that is clicked is picked', await selectedName(page), first[0]);

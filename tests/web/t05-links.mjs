@@ -1,9 +1,8 @@
 // The address holds all that is looked at: what was set by clicks is there again when the address is opened in another window, and
 // the back button goes through it.
 import { at, boxes, click, close, everything, fill, hash, open, pick, press, quiet, settled, tab, testing } from './browser.mjs';
-import { execFileSync } from 'node:child_process';
-import { has, HEAPGAUGE, leakyDumps, pageOf, redisDumps } from './profiles.mjs';
-import { is, note, ok, part, skipAll } from './tap.mjs';
+import { has, leakyDumps, pageOf, redisDumps } from './profiles.mjs';
+import { is, ok, part, skipAll } from './tap.mjs';
 
 // Something in the picture, the table or a trace.
 async function pickBox(page, row, twice) {
@@ -27,7 +26,6 @@ const STATES = {
   'growth by stack': async page => {
     await tab(page, 'growth');
     await click(page, 'rank-stack');
-    await page.getByRole('columnheader', { name: 'Growth' }).getByRole('button').click();
     await rowOf(page, 'growth', 1);
   },
   'flame graph': async page => {
@@ -191,7 +189,6 @@ if (!has('redis-server') || !has('redis-cli'))
   skipAll('redis-server and redis-cli are not installed');
 await testing(async () => {
   const dumps = await redisDumps('redis', 4);
-  note(execFileSync(HEAPGAUGE, ['--version'], { encoding: 'utf8' }).trim());
   await part('links', () => trips(dumps));
   await part('a thread', threadLink);
   await part('back and forward', () => backAndForward(dumps));

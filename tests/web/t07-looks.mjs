@@ -1,7 +1,7 @@
 // What every view looks like, in both themes, on fine screens and in narrow windows: nothing is cut or lies over something else, and
 // axe finds nothing. The pictures stay in SHOTS.
-import { at, boxes, click, close, fill, open, pick, press, quiet, settled, shot, tab, testing, violations } from './browser.mjs';
-import { has, pageOf, redisDumps, serve } from './profiles.mjs';
+import { at, boxes, click, close, fill, open, press, quiet, settled, shot, tab, testing, violations } from './browser.mjs';
+import { has, pageOf, redisDumps } from './profiles.mjs';
 import { is, ok, part, skipAll } from './tap.mjs';
 
 const VIEWS = ['growth', 'flame', 'sandwich', 'table', 'traces', 'lines', 'about'];
@@ -42,6 +42,12 @@ async function crowded(page) {
     for (const cell of document.querySelectorAll('td.number'))
       if (seen(cell) && cell.scrollWidth > cell.clientWidth + 1)
         bad.push(`cut number: ${cell.innerText}`);
+    for (const badge of document.querySelectorAll('td .badge'))
+      if (seen(badge) && badge.getBoundingClientRect().right > badge.closest('td').getBoundingClientRect().right - 4)
+        bad.push(`cut: ${badge.innerText}`);
+    for (const name of document.querySelectorAll('.snapshot, .pickers select'))
+      if (seen(name) && (name.selectedOptions?.[0]?.text ?? name.innerText).length * 5 > name.clientWidth)
+        bad.push(`cut: ${name.selectedOptions?.[0]?.text}`);
     if (document.documentElement.scrollWidth > innerWidth + 1)
       bad.push(`the page is ${document.documentElement.scrollWidth} wide`);
     return [...new Set(bad)];
@@ -125,5 +131,3 @@ await testing(async () => {
   await part('opened, light', () => opened(urls.series, 'light'));
   await part('opened, dark', () => opened(urls.series, 'dark'));
 });
-void pick;
-void serve;
