@@ -38,7 +38,7 @@ function NeighbourTable({ v, tree, label, test }: { v: View; tree: Tree; label: 
       columns={[
         { key: 'value', title: v.diff ? 'Δ' : 'Amount', number: true, width: 92 },
         ...(v.diff ? [] : [{ key: 'part', title: '%', number: true, width: 68 }]),
-        ...(v.hasError ? [{ key: 'error', title: '±', number: true, width: 128 }] : []),
+        ...(v.hasError ? [{ key: 'error', title: '±', number: true, width: v.diff ? 164 : 128 }] : []),
         { key: 'name', title: label },
       ]}
       cell={(at, key) => {

@@ -26,7 +26,8 @@ function columnsOf(v: View): Column[] {
     number: true,
     sortable,
   });
-  const error = v.hasError ? [number('error', '±', 128, '95 % interval')] : [];
+  // Of changes both sides may be told: “-83.3 KiB/+54.1 KiB”.
+  const error = v.hasError ? [number('error', '±', v.diff ? 164 : 128, '95 % interval')] : [];
   const name: Column = { key: 'name', title: GRANULARITY[v.options.by], sortable: true };
   if (v.diff)
     return [
@@ -35,7 +36,7 @@ function columnsOf(v: View): Column[] {
       number('flat', 'Flat', 84, 'What it holds itself, in the shown snapshot', true),
       number('cum-change', 'Δ cum', 92, 'Change of what it holds with its callees', true),
       number('cum', 'Cum', 84, 'What it holds with its callees, in the shown snapshot', true),
-      { key: 'status', title: 'Change', width: 76, help: 'noise: sampling alone explains it' },
+      { key: 'status', title: 'Change', width: 86, help: 'noise: sampling alone explains it' },
       name,
     ];
   return [

@@ -113,6 +113,9 @@ function Article({
         {trace.entries.slice(0, shown).map((entry, i) => (
           <FrameLine key={i} v={v} entry={entry} trace={trace} from={i} />
         ))}
+        {shown < trace.entries.length && (
+          <li class="dim">… and {(trace.entries.length - shown).toLocaleString('en')} frames more</li>
+        )}
       </ol>
     </article>
   );
