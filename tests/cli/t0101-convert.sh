@@ -79,13 +79,16 @@ else
 	skip "no binary on a terminal" "no terminal can be made: there is no script(1), or no /dev/pts"
 fi
 
-for format in folded json csv callgrind speedscope dot svg html; do
+html=html
+[ "$PAGE" != no ] || html=
+for format in folded json csv callgrind speedscope dot svg $html; do
 	runs 0 "--to $format" heapgauge convert --to $format "$dumped"
 	cp out "by-name.$format"
+	[ $format != html ] || block by-name.html >out
 	like "--to $format: with names" out 'grow_here'
 done
 for suffix in folded:folded collapsed:folded txt:folded json:json csv:csv callgrind:callgrind \
-	speedscope.json:speedscope dot:dot gv:dot svg:svg html:html htm:html; do
+	speedscope.json:speedscope dot:dot gv:dot svg:svg ${html:+html:html htm:html}; do
 	heapgauge convert -o "file.${suffix%:*}" "$dumped" && cmp -s "file.${suffix%:*}" "by-name.${suffix#*:}"
 	ok $? "a file's suffix .${suffix%:*} means ${suffix#*:}"
 done

@@ -9,7 +9,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # text_files ROOT : what people wrote, without builds, data and foreign texts.
 text_files() {
 	(cd "$1" && find . \( -name .git -o -path './build*' -o -path ./demo -o -path './bench/work*' -o -name corpus \
-		-o -name data -o -name target -o -name LICENSE -o -name '*.lock' -o -name go.sum -o -name __pycache__ \) -prune -o \
+		-o -name data -o -name node_modules -o -name target -o -name LICENSE -o -name '*.lock' -o -name go.sum -o -name __pycache__ \) -prune -o \
 		-type f -size -400k -printf '%P\n' | sort)
 }
 
