@@ -10,6 +10,7 @@ usage: bench.py [--build DIR] [--work DIR] [--results FILE] [--quick]
 BENCH_LIMIT (seconds, default 900) is the most a single command may take.
 """
 import argparse
+import contextlib
 import datetime
 import math
 import os
@@ -237,12 +238,26 @@ def page_lines(options, pprof):
     figure = measure(options, [("heapgauge", [options.heapgauge, "flame", "-o", out, path])], 7)[0]
     if not figure.good:
         return ["The web page: this heapgauge has none, or failed."]
-    line = "`flame -o x.html` of that file, reading it included: %s; a page of %.2f MB" % (figure, os.path.getsize(out) / 1e6)
-    peer = page.of_pprof(pprof, path) if pprof else None
-    if peer:
-        line += ". `pprof -http`: its flame graph is there after %s and has %.0f MB: %.0f times as long, %.0f times as large" % \
-            (time_text(peer[0]), peer[1] / 1e6, peer[0] / figure.seconds, peer[1] / os.path.getsize(out))
-    return [line + "."]
+    size = os.path.getsize(out)
+    lines = ["`flame -o x.html` of that file, reading it included: %s; a page of %.2f MB" % (figure, size / 1e6)]
+    with page.pprof_server(pprof, path) if pprof else contextlib.nullcontext() as peer:
+        if peer:
+            lines[0] += ". `pprof -http`: its flame graph is handed out after %s and has %.0f MB: %.0f times as long, %.0f times as large" % \
+                (time_text(peer[1]), peer[2] / 1e6, peer[1] / figure.seconds, peer[2] / size)
+        paints = page.first_paints(options, out, peer and peer[0], path)
+    lines[0] += "."
+    ours = paints.get("ours")
+    if isinstance(ours, float):
+        lines.append("From opening it to the flame graph on the screen, in Chromium without a GPU: %s" % time_text(ours) +
+                     "".join("; %s %s" % (name, "%s, %.0f times as long" % (time_text(other), other / ours)
+                                          if isinstance(other, float) else other)
+                             for name, other in paints.items() if name != "ours") + ".")
+    else:
+        lines.append("First paint: not measured (%s)." % (ours or "no Chromium, or no Node"))
+    for row in page.frames(options):
+        lines.append("- %s: laid out in %d ms, a frame while moving %.1f ms, 95 %% below %.1f ms (on a processor %.1f and %.1f ms)" %
+                     (row["name"], row["layout_ms"], row["p50"], row["p95"], row["cpu_p50"], row["cpu_p95"]))
+    return lines
 
 
 def reader_lines(options):
