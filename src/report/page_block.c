@@ -318,7 +318,8 @@ static void add_begin(const struct page_source *s, struct json *j)
 		{ "focus", o->focus }, { "ignore", o->ignore }, { "hide", o->hide }, { "show", o->show }, { "show_from", o->show_from },
 	};
 	json_open(j, "view", '{');
-	json_cstring(j, "metric", s->v->type);
+	/* Not v->type: labels added strings since, which may have moved them. */
+	json_cstring(j, "metric", profile_text(s->p, s->p->types[s->v->column].type));
 	json_cstring(j, "by", granularities[o->by]);
 	json_bool(j, "inverted", s->o->inverted);
 	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]); i++)

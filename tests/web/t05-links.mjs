@@ -1,6 +1,21 @@
-// The address holds all that is looked at: what was set by clicks is there again when the address is opened in another window, and
-// the back button goes through it.
-import { at, boxes, click, close, everything, fill, hash, open, pick, press, quiet, settled, tab, testing } from './browser.mjs';
+// The address holds all that is looked at: what was set by clicks is there again when the address is opened in another
+// window, and the back button goes through it.
+import {
+  at,
+  boxes,
+  click,
+  close,
+  everything,
+  fill,
+  hash,
+  open,
+  pick,
+  press,
+  quiet,
+  settled,
+  tab,
+  testing,
+} from './browser.mjs';
 import { has, leakyDumps, pageOf, redisDumps } from './profiles.mjs';
 import { is, ok, part, skipAll } from './tap.mjs';
 
@@ -48,7 +63,7 @@ const STATES = {
     await click(page, 'relative');
     await pickBox(page, 3, false);
   },
-  'sandwich': async page => {
+  sandwich: async page => {
     await tab(page, 'table');
     await rowOf(page, 'table', 3);
     await press(page, '3');
@@ -59,7 +74,7 @@ const STATES = {
     await press(page, '3');
     await click(page, 'sandwich-tables');
   },
-  'table': async page => {
+  table: async page => {
     await tab(page, 'table');
     await pick(page, 'at', '1');
     await pick(page, 'by', 'line');
@@ -73,26 +88,31 @@ const STATES = {
     await click(page, 'collapse');
     await rowOf(page, 'table', 4);
   },
-  'traces': async page => {
+  traces: async page => {
     await tab(page, 'traces');
     await fill(page, 'show', '^(call|main|z|dict)');
-    await page.locator('[data-test=trace]').nth(1).click({ position: { x: 200, y: 10 } });
+    await page
+      .locator('[data-test=trace]')
+      .nth(1)
+      .click({ position: { x: 200, y: 10 } });
     await press(page, 't', 't');
   },
-  'source': async page => {
+  source: async page => {
     await tab(page, 'table');
     await rowOf(page, 'table', 0);
     await tab(page, 'lines');
     await click(page, 'details-close');
   },
-  'about': async page => {
+  about: async page => {
     await tab(page, 'about');
     await pick(page, 'binary', await page.locator('[data-test=binary] option').nth(2).getAttribute('value'));
   },
 };
 
 async function trips(dumps) {
-  const url = pageOf('links.html', ...dumps), page = await open(url), other = await open('about:blank', { wait: false });
+  const url = pageOf('links.html', ...dumps),
+    page = await open(url),
+    other = await open('about:blank', { wait: false });
   for (const [name, make] of Object.entries(STATES))
     await part(name, async () => {
       await page.goto('about:blank');
@@ -121,15 +141,21 @@ async function threadLink() {
   const url = pageOf('threads.html', leakyDumps('leaky').at(-2));
   const page = await open(url);
   await tab(page, 'table');
-  await pick(page, 'thread', await page.locator('[data-test=thread] option', { hasText: 'shop' }).first().getAttribute('value'));
-  const before = await everything(page), other = await open(url + before.hash);
+  await pick(
+    page,
+    'thread',
+    await page.locator('[data-test=thread] option', { hasText: 'shop' }).first().getAttribute('value'),
+  );
+  const before = await everything(page),
+    other = await open(url + before.hash);
   is('a thread: the link opens the same', await everything(other), before);
   await close(page);
   await close(other);
 }
 
 async function backAndForward(dumps) {
-  const page = await open(pageOf('back.html', ...dumps)), steps = [await everything(page)];
+  const page = await open(pageOf('back.html', ...dumps)),
+    steps = [await everything(page)];
   const step = async act => {
     await act();
     await settled(page);
@@ -164,8 +190,15 @@ async function backAndForward(dumps) {
 // Links from elsewhere may hold anything.
 async function strange(dumps) {
   const url = pageOf('strange.html', ...dumps);
-  for (const bad of ['#view=nothing&by=x&at=99&base=-1&sort=&zoom=zzzz&stack=%5E0&entry=%00%ff', '#focus=(&search=[', '#%', '#view=table&at=0&base=0',
-    '#view=sandwich&entry=0123456789abcdef', `#focus=${'a'.repeat(50000)}`, '#thread=%3Dnone&binary=/none']) {
+  for (const bad of [
+    '#view=nothing&by=x&at=99&base=-1&sort=&zoom=zzzz&stack=%5E0&entry=%00%ff',
+    '#focus=(&search=[',
+    '#%',
+    '#view=table&at=0&base=0',
+    '#view=sandwich&entry=0123456789abcdef',
+    `#focus=${'a'.repeat(50000)}`,
+    '#thread=%3Dnone&binary=/none',
+  ]) {
     const page = await open(url + bad);
     ok(`${bad.slice(0, 40)}: the page is there`, await page.locator('[role=tabpanel]').isVisible());
     quiet(page, bad.slice(0, 40));
@@ -175,18 +208,19 @@ async function strange(dumps) {
 
 // The same link on tomorrow's profile: stacks by their names.
 async function tomorrow(dumps) {
-  const first = await open(pageOf('today.html', dumps[1])), name = 'debugCommand';
+  const first = await open(pageOf('today.html', dumps[1])),
+    name = 'debugCommand';
   await tab(first, 'table');
   await first.locator('[data-test=table] .name', { hasText: new RegExp(`^${name}$`) }).click();
   await settled(first);
-  const link = await first.evaluate(() => location.hash), second = await open(pageOf('tomorrow.html', dumps.at(-2)) + link);
+  const link = await first.evaluate(() => location.hash),
+    second = await open(pageOf('tomorrow.html', dumps.at(-2)) + link);
   is('a link finds the function in another profile', await at(second, 'details-name').innerText(), name);
   await close(first);
   await close(second);
 }
 
-if (!has('redis-server') || !has('redis-cli'))
-  skipAll('redis-server and redis-cli are not installed');
+if (!has('redis-server') || !has('redis-cli')) skipAll('redis-server and redis-cli are not installed');
 await testing(async () => {
   const dumps = await redisDumps('redis', 4);
   await part('links', () => trips(dumps));

@@ -1,6 +1,20 @@
-// What every view looks like, in both themes, on fine screens and in narrow windows: nothing is cut or lies over something else, and
-// axe finds nothing. The pictures stay in SHOTS.
-import { at, boxes, click, close, fill, open, press, quiet, settled, shot, tab, testing, violations } from './browser.mjs';
+// What every view looks like, in both themes, on fine screens and in narrow windows: nothing is cut or lies over
+// something else, and axe finds nothing. The pictures stay in SHOTS.
+import {
+  at,
+  boxes,
+  click,
+  close,
+  fill,
+  open,
+  press,
+  quiet,
+  settled,
+  shot,
+  tab,
+  testing,
+  violations,
+} from './browser.mjs';
 import { has, pageOf, redisDumps } from './profiles.mjs';
 import { is, ok, part, skipAll } from './tap.mjs';
 
@@ -9,7 +23,8 @@ const VIEWS = ['growth', 'flame', 'sandwich', 'table', 'traces', 'lines', 'about
 // Controls that lie over each other or outside the window, words that their place cuts without saying so.
 async function crowded(page) {
   return page.evaluate(() => {
-    const bad = [], seen = element => element.checkVisibility() && element.getBoundingClientRect().width > 0;
+    const bad = [],
+      seen = element => element.checkVisibility() && element.getBoundingClientRect().width > 0;
     const controls = [...document.querySelectorAll('button, input, select, th, dt')].filter(seen);
     const inside = (element, box) => {
       for (let up = element.parentElement; up; up = up.parentElement)
@@ -21,12 +36,19 @@ async function crowded(page) {
       return true;
     };
     const named = element => `${element.tagName} ${element.dataset.test ?? element.innerText.slice(0, 30)}`;
-    const places = controls.map(element => ({ element, box: element.getBoundingClientRect() })).filter(({ element, box }) => inside(element, box));
+    const places = controls
+      .map(element => ({ element, box: element.getBoundingClientRect() }))
+      .filter(({ element, box }) => inside(element, box));
     for (const { element, box } of places) {
       const scrolled = element.closest('.scroll, [role=tablist]');
       if (!scrolled && (box.left < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1))
         bad.push(`outside the window: ${named(element)}`);
-      if (element.tagName === 'BUTTON' && element.scrollWidth > element.clientWidth + 1 && !element.closest('.link') && !element.classList.contains('link'))
+      if (
+        element.tagName === 'BUTTON' &&
+        element.scrollWidth > element.clientWidth + 1 &&
+        !element.closest('.link') &&
+        !element.classList.contains('link')
+      )
         bad.push(`cut: ${named(element)} ${element.scrollWidth} > ${element.clientWidth}`);
       if (element.tagName === 'TH' && element.scrollWidth > element.clientWidth + 1)
         bad.push(`cut head: ${named(element)}`);
@@ -34,14 +56,22 @@ async function crowded(page) {
     for (let i = 0; i < places.length; i++)
       for (let j = i + 1; j < places.length; j++) {
         const [a, b] = [places[i], places[j]];
-        const over = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left) > 2 && Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top) > 2;
+        const over =
+          Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left) > 2 &&
+          Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top) > 2;
         const sticky = a.element.closest('thead') !== b.element.closest('thead');
-        if (over && !sticky && !a.element.contains(b.element) && !b.element.contains(a.element) && !a.element.closest('.details-open') && !b.element.closest('.details-open'))
+        if (
+          over &&
+          !sticky &&
+          !a.element.contains(b.element) &&
+          !b.element.contains(a.element) &&
+          !a.element.closest('.details-open') &&
+          !b.element.closest('.details-open')
+        )
           bad.push(`over each other: ${named(a.element)}, ${named(b.element)}`);
       }
     for (const cell of document.querySelectorAll('td.number'))
-      if (seen(cell) && cell.scrollWidth > cell.clientWidth + 1)
-        bad.push(`cut number: ${cell.innerText}`);
+      if (seen(cell) && cell.scrollWidth > cell.clientWidth + 1) bad.push(`cut number: ${cell.innerText}`);
     for (const badge of document.querySelectorAll('td .badge'))
       if (seen(badge) && badge.getBoundingClientRect().right > badge.closest('td').getBoundingClientRect().right - 4)
         bad.push(`cut: ${badge.innerText}`);
@@ -63,14 +93,14 @@ async function choose(page) {
 
 async function looks(urls, theme, width, ratio, accessible) {
   for (const [kind, url] of Object.entries(urls)) {
-    const page = await open(url, { theme, width, height: 860, ratio }), name = `${kind}-${theme}-${width}${ratio > 1 ? `@${ratio}` : ''}`;
+    const page = await open(url, { theme, width, height: 860, ratio }),
+      name = `${kind}-${theme}-${width}${ratio > 1 ? `@${ratio}` : ''}`;
     await choose(page);
     for (const view of VIEWS) {
       await tab(page, view);
       await shot(page, `${name}-${view}`);
       is(`${name}, ${view}: nothing is cut or covered`, await crowded(page), []);
-      if (accessible)
-        is(`${name}, ${view}: axe`, await violations(page), []);
+      if (accessible) is(`${name}, ${view}: axe`, await violations(page), []);
     }
     quiet(page, name);
     await close(page);
@@ -112,18 +142,55 @@ async function opened(url, theme) {
   await page.mouse.move(box.x + 30, box.y);
   await page.waitForTimeout(100);
   await page.screenshot({ path: `${process.env.SHOTS}/open-${theme}-tip.png` });
-  ok(`${theme}: the tip is within the window`, await page.evaluate(() => {
-    const { left, top, right, bottom } = document.querySelector('.flame-tip').getBoundingClientRect();
-    return left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
-  }));
+  ok(
+    `${theme}: the tip is within the window`,
+    await page.evaluate(() => {
+      const { left, top, right, bottom } = document.querySelector('.flame-tip').getBoundingClientRect();
+      return left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+    }),
+  );
   await close(page);
 }
 
-if (!has('redis-server') || !has('redis-cli'))
-  skipAll('redis-server and redis-cli are not installed');
+// What the checks look for, planted.
+async function planted(url) {
+  const page = await open(url);
+  await page.evaluate(() =>
+    document
+      .querySelector('header')
+      .insertAdjacentHTML(
+        'beforeend',
+        '<img src="data:,"><button style="position: absolute; left: 4px; top: 4px; width: 20px; overflow: hidden">' +
+          'something long</button>',
+      ),
+  );
+  const bad = await crowded(page);
+  ok(
+    'what is cut is found',
+    bad.some(line => line.startsWith('cut: BUTTON something')),
+    bad.join('\n'),
+  );
+  await page.evaluate(() => {
+    document.querySelector('header button:last-child').style.left = '300px';
+  });
+  const covered = await crowded(page);
+  ok(
+    'what is covered is found',
+    covered.some(line => line.startsWith('over each other')),
+    covered.join('\n'),
+  );
+  ok(
+    'what axe looks for is found',
+    (await violations(page)).some(line => line.startsWith('image-alt')),
+  );
+  await close(page);
+}
+
+if (!has('redis-server') || !has('redis-cli')) skipAll('redis-server and redis-cli are not installed');
 await testing(async () => {
   const dumps = await redisDumps('redis');
   const urls = { series: pageOf('series.html', ...dumps), diff: pageOf('diff.html', '--base', dumps[1], dumps[3]) };
+  await part('planted', () => planted(urls.series));
   await part('light', () => looks(urls, 'light', 1400, 1, true));
   await part('dark', () => looks(urls, 'dark', 1400, 1, true));
   await part('narrow', () => looks({ diff: urls.diff }, 'light', 900, 1, false));

@@ -5,13 +5,12 @@ let count = 0;
 let failed = 0;
 
 function shorten(value) {
-  const text = typeof value === 'string' ? value : JSON.stringify(value) ?? String(value);
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
   return text.length > 1500 ? `${text.slice(0, 1500)} …` : text;
 }
 
 function diagnose(text) {
-  for (const line of shorten(text).split('\n'))
-    console.log(`#   ${line}`);
+  for (const line of shorten(text).split('\n')) console.log(`#   ${line}`);
 }
 
 export function note(text) {
@@ -23,8 +22,7 @@ export function ok(name, passed, detail) {
   console.log(`${passed ? 'ok' : 'not ok'} ${count} - ${name.replaceAll('#', 'No. ')}`);
   if (!passed) {
     failed++;
-    if (detail !== undefined)
-      diagnose(detail);
+    if (detail !== undefined) diagnose(detail);
   }
   return Boolean(passed);
 }
@@ -33,8 +31,7 @@ export function ok(name, passed, detail) {
 function differing(got, wanted) {
   const texts = [got, wanted].map(value => JSON.stringify(value) ?? String(value));
   let same = 0;
-  while (same < texts[0].length && texts[0][same] === texts[1][same])
-    same++;
+  while (same < texts[0].length && texts[0][same] === texts[1][same]) same++;
   const from = Math.max(0, same - 60);
   return texts.map(text => (from ? '… ' : '') + text.slice(from, from + 700));
 }
