@@ -109,13 +109,21 @@ static void ask(const struct elf_file *f, struct second_file *second)
 	struct resolve_options o = { .depth = SYMBOL_FULL, .files = &files, .threads = 1, .decompressed_limit = DECOMPRESSED };
 	uint64_t addresses[ADDRESSES];
 	size_t n = choose_addresses(f, addresses);
-	buf_init(&block, BUF_MAX_DEFAULT);
-	int rc = resolve(f, addresses, n, &o, &block, &result, &err);
-	if (rc == 0)
-		check(&block, addresses, n);
-	else
-		require((rc == E_NOMEM || rc == E_LIMIT) && err.code == rc && err.text[0] && !strchr(err.text, '\n'));
-	buf_finish(&block);
+	/* All at once, then some of what is kept. */
+	struct resolver *reader = NULL;
+	require(resolver_open(&reader, f, &o, &err) == 0);
+	for (size_t i = 0; i < 3; i++) {
+		const uint64_t *asked = i == 0 ? addresses : addresses + i * n / 3;
+		size_t n_asked = i == 0 ? n : n / 3;
+		buf_init(&block, BUF_MAX_DEFAULT);
+		int rc = resolver_ask(reader, asked, n_asked, &block, &result, &err);
+		if (rc == 0)
+			check(&block, asked, n_asked);
+		else
+			require((rc == E_NOMEM || rc == E_LIMIT) && err.code == rc && err.text[0] && !strchr(err.text, '\n'));
+		buf_finish(&block);
+	}
+	resolver_close(reader);
 }
 
 static bool has_debug_info(const struct elf_image *e)

@@ -72,9 +72,18 @@ static size_t choose_addresses(const struct elf_file *f, uint64_t *ret)
 
 static void read_symbols(const struct elf_image *e, enum symtab_kind kind, const uint64_t *addresses, size_t n)
 {
-	struct symtab_hit hits[ADDRESSES];
+	struct symtab_hit hits[ADDRESSES], same[ADDRESSES];
+	struct symtab table;
 	memset(hits, 0, sizeof(hits));
-	require(symtab_join(e, kind, addresses, n, hits, NULL) == 0);
+	memset(same, 0, sizeof(same));
+	symtab_init(&table, e, kind);
+	require(symtab_join(&table, addresses, n, false, hits, NULL) == 0);
+	/* A few of a kept table have the same names. */
+	require(symtab_join(&table, addresses, n / 2, true, same, NULL) == 0);
+	require(symtab_join(&table, addresses + n / 2, n - n / 2, true, same + n / 2, NULL) == 0);
+	for (size_t i = 0; i < n; i++)
+		require(hits[i].name == same[i].name && hits[i].start == same[i].start);
+	symtab_finish(&table);
 	for (size_t i = 0; i < n; i++)
 		if (hits[i].name) {
 			require(hits[i].start <= addresses[i] && hits[i].length > 0 && hits[i].kind == kind);

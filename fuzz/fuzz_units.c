@@ -157,10 +157,10 @@ static void check_text(const struct dwarf_result *r, uint16_t table, uint32_t te
 	touched += strlen(r->texts[table].items[text].at);
 }
 
-static void check(const struct dwarf_result *r)
+static void check(const struct dwarf_result *r, size_t n_addresses)
 {
 	static struct dwarf_frame frames[DWARF_FRAMES_MAX];
-	for (size_t i = 0; i < ADDRESSES; i++) {
+	for (size_t i = 0; i < n_addresses; i++) {
 		size_t n = dwarf_frames(r, i, frames);
 		require(n <= DWARF_FRAMES_MAX && (n == 0 || dwarf_names_function(r, i) == (frames[n - 1].name != DWARF_NO_TEXT)));
 		for (size_t k = 0; k < n; k++) {
@@ -173,6 +173,46 @@ static void check(const struct dwarf_result *r)
 		require(r->entries[i] != 0);
 }
 
+static void ask(struct dwarf *d, const struct dwarf_question *q, struct dwarf_result *ret)
+{
+	struct error err = { 0 };
+	int rc = dwarf_join(d, q, ret, &err);
+	if (rc == 0)
+		check(ret, q->n);
+	else
+		require(rc == E_NOMEM && err.code == rc && err.text[0] && !strchr(err.text, '\n'));
+}
+
+/* Undamaged, they have as many frames, of the same lines. */
+static void compare(const struct dwarf_result *read, const struct dwarf_result *kept)
+{
+	static struct dwarf_frame a[DWARF_FRAMES_MAX], b[DWARF_FRAMES_MAX];
+	if (!read->storage || !kept->storage || read->damaged || kept->damaged)
+		return;
+	size_t n = dwarf_frames(read, 0, a);
+	require(dwarf_frames(kept, 0, b) == n);
+	for (size_t i = 0; i < n; i++)
+		require(a[i].line == b[i].line && a[i].column == b[i].column && (a[i].name == DWARF_NO_TEXT) == (b[i].name == DWARF_NO_TEXT));
+}
+
+/* All at once; then each by itself, read and of what is kept, which is there the second time. */
+static void ask_all(struct dwarf *d, const uint64_t *addresses, const struct symtab_hit *symbols)
+{
+	struct dwarf_question q = { .addresses = addresses, .n = ADDRESSES, .symbols = symbols, .threads = 1 };
+	struct dwarf_result read, kept;
+	ask(d, &q, &read);
+	dwarf_result_finish(&read);
+	for (size_t i = 0; i < 2 * ADDRESSES; i++) {
+		q = (struct dwarf_question){ .addresses = addresses + i % ADDRESSES, .n = 1, .symbols = symbols + i % ADDRESSES, .threads = 1 };
+		ask(d, &q, &read);
+		q.few = true;
+		ask(d, &q, &kept);
+		compare(&read, &kept);
+		dwarf_result_finish(&read);
+		dwarf_result_finish(&kept);
+	}
+}
+
 static void join(const struct header *h, struct debug_sections *main, struct debug_sections *alt)
 {
 	struct loaded_segment code = { .address = h->code, .memory_bytes = h->code_bytes, .file_bytes = h->code_bytes, .executable = true };
@@ -181,20 +221,17 @@ static void join(const struct header *h, struct debug_sections *main, struct deb
 	struct file_source files = { open_second, &source };
 	struct symtab_hit symbols[ADDRESSES];
 	uint64_t addresses[ADDRESSES];
-	struct dwarf_result result;
-	struct error err = { 0 };
 	for (size_t i = 0; i < ADDRESSES; i++) {
 		bool has = h->have_symtab && h->symbols >> i & 1;
 		addresses[i] = h->code + i * (h->code_bytes / (uint64_t)ADDRESSES + 1);
 		symbols[i] = (struct symtab_hit){ has ? i % 2 ? "_ZN1a1bEv" : "b" : NULL, has ? i % 2 ? 9 : 1 : 0, h->code, SYMTAB_FULL };
 	}
-	struct dwarf_input in = { &f, &f, main, alt, &files, symbols, h->have_symtab, 1 };
-	int rc = dwarf_join(&in, addresses, ADDRESSES, &result, &err);
-	if (rc == 0)
-		check(&result);
-	else
-		require(rc == E_NOMEM && err.code == rc && err.text[0] && !strchr(err.text, '\n'));
-	dwarf_result_finish(&result);
+	struct dwarf_input in = { .binary = &f, .file = &f, .sections = main, .alt = alt, .files = &files, .have_symtab = h->have_symtab };
+	struct dwarf *d;
+	if (dwarf_open(&d, &in, NULL))
+		return;
+	ask_all(d, addresses, symbols);
+	dwarf_close(d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -321,7 +358,8 @@ static size_t mutate_piece(uint8_t *data, size_t n, size_t most, uint32_t *rando
 		bytes = chance(random, 4) == 0 || now > bytes ? bytes : now;
 	} else {
 		memcpy(piece, data + from, bytes);
-		now = LLVMFuzzerMutate(piece, bytes, chance(random, 2) && bytes ? bytes : room);
+		/* The fuzzer makes a byte even where there is no room for one. */
+		now = room ? LLVMFuzzerMutate(piece, bytes, chance(random, 2) && bytes ? bytes : room) : 0;
 	}
 	return replace(data, n, s, from, bytes, piece, now);
 }

@@ -13,16 +13,16 @@ case $name in
 http) modules="base http" ;;
 symbol_body) modules="base" ;;
 demangle) modules="base" extra="src/symbol/demangle.c -liberty" ;;
-sections) modules="base" extra="src/symbol/elf_file.c src/symbol/sections.c src/symbol/symtab.c src/symbol/eh_frame.c -lzstd -llzma" ;;
+sections) modules="base" extra="src/symbol/elf_file.c src/symbol/sections.c src/symbol/symtab.c src/symbol/intervals.c src/symbol/eh_frame.c -lzstd -llzma" ;;
 dwarf)
 	modules="base"
-	extra="$(ls src/symbol/dwarf_*.c) src/symbol/answers.c src/symbol/demangle.c src/symbol/eh_frame.c src/symbol/elf_file.c src/symbol/resolve.c
-		src/symbol/sections.c src/symbol/symtab.c -lzstd -llzma -liberty"
+	extra="$(ls src/symbol/dwarf_*.c) src/symbol/answers.c src/symbol/compose.c src/symbol/demangle.c src/symbol/eh_frame.c src/symbol/elf_file.c
+		src/symbol/intervals.c src/symbol/resolve.c src/symbol/sections.c src/symbol/symtab.c -lzstd -llzma -liberty"
 	set -- -max_len=65536 -malloc_limit_mb=512 -report_slow_units=1 "$@"
 	;;
 units)
 	modules="base"
-	extra="$(ls src/symbol/dwarf_*.c) src/symbol/elf_file.c src/symbol/sections.c -lzstd -llzma -Wl,--wrap=elf_file_open_fd,--wrap=sections_init"
+	extra="$(ls src/symbol/dwarf_*.c) src/symbol/elf_file.c src/symbol/intervals.c src/symbol/sections.c -lzstd -llzma -Wl,--wrap=elf_file_open_fd,--wrap=sections_init"
 	set -- -max_len=2560 -malloc_limit_mb=512 -report_slow_units=1 "$@"
 	;;
 perf_map) modules="base" extra="src/symbol/perf_map.c" ;;

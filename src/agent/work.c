@@ -20,6 +20,7 @@
 
 #define OUTPUT_MAX ((uint64_t)256 << 20)    /* of the symbolizer */
 #define CHILD_MS 120000
+#define CHILD_MEMORY "128M"               /* that reading one binary may take, in a program whose memory is somebody else's; with less names come without lines */
 #define SESSION_MS 60000                    /* how long a dump waits for others, which are the program's own */
 #define SESSION_STEP_MS 200
 #define QUIET_TRIES 10
@@ -278,7 +279,7 @@ int work_name_profile(const char *symbolizer, enum profile_form form, bool named
 	char name[96];
 	name_process(name, sizeof name);
 	const char *arguments[] = {
-		"symbolize", "--to", form_name(form), "--symbols", named ? "full" : "none", "--name", name, "-", NULL,
+		"symbolize", "--to", form_name(form), "--symbols", named ? "full" : "none", "--memory-limit", CHILD_MEMORY, "--name", name, "-", NULL,
 	};
 	struct child_request r = {
 		.program = program, .arguments = arguments, .input = profile_fd, .output_max = OUTPUT_MAX,

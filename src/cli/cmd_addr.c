@@ -24,6 +24,7 @@
 #define CROWD 16                             /* lines that nobody writes who waits for each answer */
 #define REMEMBER_MOST 256                    /* addresses at once; answers to more are not kept for later */
 #define CROWD_WAIT_MS 2
+#define POOR "; names are those of symbols: no lines, and inlined functions are missing"
 #define REMEMBERED_MAX ((size_t)1 << 20)     /* addresses, and as many times 256 bytes of text */
 
 struct addr_settings {
@@ -53,6 +54,8 @@ struct addr {
 	struct index index;                  /* of answers, by address */
 	struct buf texts;
 	struct buf out;
+	bool converses;                      /* questions come through standard input: who knows how many */
+	struct symbol_talk *talk;            /* NULL before the first of those */
 	bool warned;
 };
 
@@ -225,8 +228,8 @@ static int gather_fresh(struct addr *a, struct error *err)
 	return 0;
 }
 
-/* A client waits for as many answers as it asked: they are "??" when nothing can be read, and that is said once. */
-static void warn(struct addr *a, const struct error *reason)
+/* A client waits for as many answers as it asked, whatever can't be read; what is missing is said once. */
+static void warn(struct addr *a, const struct error *reason, const char *missing)
 {
 	struct buf warning;
 	if (a->warned)
@@ -234,21 +237,32 @@ static void warn(struct addr *a, const struct error *reason)
 	a->warned = true;
 	buf_init(&warning, 4096);
 	buf_adds(&warning, reason->text);
+	buf_adds(&warning, missing);
 	print_warnings(&warning);
 	buf_finish(&warning);
+}
+
+static int look_up(struct addr *a, struct symbol_answers *ret, struct error *err)
+{
+	struct symbol_options o = naming_symbol_options(&a->settings->names);
+	o.demangle = a->form.mode;
+	if (!a->converses)
+		return symbol_resolve_addresses(a->binary, "", a->fresh, a->n_fresh, SYMBOL_FULL, &o, ret, err);
+	int failed = a->talk ? 0 : symbol_talk_begin(&a->talk, a->binary, "", SYMBOL_FULL, &o, err);
+	return failed ? failed : symbol_talk_ask(a->talk, a->fresh, a->n_fresh, ret, err);
 }
 
 /* Of the addresses in fresh; what has none is warned of. */
 static void resolve_fresh(struct addr *a, struct symbol_answers *ret)
 {
-	struct symbol_options o = naming_symbol_options(&a->settings->names);
 	struct error reason;
-	o.demangle = a->form.mode;
 	*ret = (struct symbol_answers){ .n = a->n_fresh };
-	int failed = symbol_resolve_addresses(a->binary, "", a->fresh, a->n_fresh, SYMBOL_FULL, &o, ret, &reason);
+	int failed = look_up(a, ret, &reason);
 	progress_stop();
 	if (failed)
-		warn(a, &reason);
+		warn(a, &reason, "");
+	else if (ret->poor.code)
+		warn(a, &ret->poor, ret->poor.code == E_NOMEM ? POOR "; --memory-limit gives it more" : POOR);
 }
 
 /* A few: who asks so asks again, often for the same (jeprof puts one between any two). */
@@ -329,6 +343,7 @@ static int answer_input(struct addr *a, struct error *err)
 	size_t have = 0;
 	bool ended = false;
 	int failed = 0;
+	a->converses = true;
 	while (!ended && !failed) {
 		ssize_t n = read(STDIN_FILENO, bytes + have, sizeof bytes - have);
 		if (n < 0 && errno == EINTR)
@@ -397,6 +412,7 @@ static bool is_address(const char *text)
 static void finish(struct addr *a)
 {
 	forget(a);
+	symbol_talk_end(a->talk);
 	free(a->asked);
 	free(a->fresh);
 	free(a->answers);

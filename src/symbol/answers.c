@@ -11,6 +11,7 @@
 #define ADDRESSES_MAX ((size_t)1 << 28)
 #define FRAMES_MAX ((size_t)1 << 30)
 #define STRINGS_MAX ((size_t)1 << 30)
+#define COPIED_MAX 64
 
 /* An offset of a builder: the number of the part in the upper bits. */
 #define PART_BITS 29
@@ -230,6 +231,25 @@ int answers_add(struct answers_builder *b, uint64_t address, enum answer_quality
 	b->n_frames += n;
 	b->n++;
 	return 0;
+}
+
+int answers_copy(struct answers_builder *b, const struct answers *a, size_t i)
+{
+	struct answer_frame frames[COPIED_MAX];
+	uint32_t first = a->first[i], n = a->first[i + 1] - first;
+	if (n > COPIED_MAX)
+		return 0;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct answer_frame *f = &a->frames[first + k];
+		const char *function = a->strings + f->function, *system_name = a->strings + f->system_name, *file = a->strings + f->file;
+		frames[k] = *f;
+		frames[k].function = answers_string(b, function, strlen(function));
+		frames[k].system_name = answers_string(b, system_name, strlen(system_name));
+		frames[k].file = answers_string(b, file, strlen(file));
+		if (frames[k].function == UINT32_MAX || frames[k].system_name == UINT32_MAX || frames[k].file == UINT32_MAX)
+			return E_NOMEM;
+	}
+	return answers_add(b, a->addresses[i], (enum answer_quality)a->quality[i], frames, n, NULL);
 }
 
 /* Where the strings of each part will stand; those of the first are where they say they are. */

@@ -85,6 +85,8 @@ const char *answers_string_text(const struct answers_builder *b, uint32_t offset
 /* Addresses come in ascending order (otherwise nobody opens the block). E_NOMEM. */
 int answers_add(struct answers_builder *b, uint64_t address, enum answer_quality quality,
                 const struct answer_frame *frames, size_t n, struct error *err);
+/* The i-th of a, whose strings are kept, too; unless it has more frames than are worth it (64), and nothing happens. E_NOMEM. */
+int answers_copy(struct answers_builder *b, const struct answers *a, size_t i);
 /* The block, into an empty buf; the parts' addresses ascend from one to the next. E_NOMEM. */
 int answers_write(const struct answers_builder *const *parts, size_t n, struct buf *ret, struct error *err);
 

@@ -220,26 +220,6 @@ void cache_close(struct cache_file *c)
 
 /* --- merging --- */
 
-/* Frames of one block, with their strings kept in the builder. */
-static int add_from(struct answers_builder *b, const struct answers *a, size_t i)
-{
-	struct answer_frame frames[64];
-	uint32_t first = a->first[i], n = a->first[i + 1] - first;
-	if (n > 64)
-		return 0;               /* it is only asked again */
-	for (uint32_t k = 0; k < n; k++) {
-		const struct answer_frame *f = &a->frames[first + k];
-		const char *function = a->strings + f->function, *system_name = a->strings + f->system_name, *file = a->strings + f->file;
-		frames[k] = *f;
-		frames[k].function = answers_string(b, function, strlen(function));
-		frames[k].system_name = answers_string(b, system_name, strlen(system_name));
-		frames[k].file = answers_string(b, file, strlen(file));
-		if (frames[k].function == UINT32_MAX || frames[k].system_name == UINT32_MAX || frames[k].file == UINT32_MAX)
-			return E_NOMEM;
-	}
-	return answers_add(b, a->addresses[i], (enum answer_quality)a->quality[i], frames, n, NULL);
-}
-
 /* A poor answer is worth only as much as the note that says why it is poor: only those with the newest note are kept. */
 static bool is_kept(const struct cache_segment *s, size_t i, const struct cache_segment *newest)
 {
@@ -271,7 +251,7 @@ static int merge(const struct cache_segment *s, size_t n, struct buf *ret)
 		}
 		if (chosen == n)
 			break;
-		rc = add_from(&b, &s[chosen].answers, at[chosen]);
+		rc = answers_copy(&b, &s[chosen].answers, at[chosen]);
 		for (size_t k = 0; k < n; k++)
 			at[k] += at[k] < s[k].answers.n && s[k].answers.addresses[at[k]] == address;
 	}

@@ -33,6 +33,7 @@ struct cache_segment {
 	const char *note;
 	size_t note_bytes, block_bytes;
 	uint64_t time;               /* seconds since 1970 when it was found out */
+	bool was_judged, holds;      /* its poor answers; the reader's to fill */
 };
 
 struct cache_file {

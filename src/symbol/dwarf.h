@@ -10,6 +10,7 @@
  *   dwarf_lines.c   a unit's line program, run past the asked addresses
  *   dwarf_names.c   code nodes -> names, scopes, places they are called from
  *   dwarf_split.c   .dwo and .dwp files
+ *   dwarf_keep.c    what is kept of units when a few addresses are asked again and again
  *
  * All of it is written by strangers. Readers may run over a section's end by less than SPAN_SLACK and look once an entry whether they
  * did; offsets are checked before they are followed; walks only go forward; and what could still be asked for too often (lists
@@ -22,6 +23,7 @@
 
 #include "base/memory.h"
 #include "symbol/dwarf_join.h"
+#include "symbol/intervals.h"
 
 #define NODE_NONE UINT32_MAX
 #define NODES_MAX ((size_t)1 << 26)
@@ -123,6 +125,7 @@ static inline bool spend(struct budget *b, uint64_t amount)
 enum unit_type { UNIT_COMPILE = 1, UNIT_TYPE, UNIT_PARTIAL, UNIT_SKELETON, UNIT_SPLIT_COMPILE, UNIT_SPLIT_TYPE };
 
 struct dwarf_file;
+struct kept_unit;
 
 /* An attribute's value, not yet looked at. */
 struct attribute {
@@ -149,6 +152,9 @@ struct unit {
 	const char *name, *folder, *split_name;
 	struct attribute low_pc, high_pc, ranges;
 	const struct unit *skeleton;         /* of a split unit: has its addresses */
+	const struct unit *split;            /* of a skeleton: the unit with its tree, or NULL; guarded by the lock of the split files */
+	bool asked_split;                    /* likewise: split tells */
+	struct kept_unit *kept;              /* NULL: nothing */
 	/* Addresses asked: asked[first_asked .. first_asked + n_asked) of the join. */
 	size_t first_asked, n_asked;
 };
@@ -299,6 +305,7 @@ struct dwarf_worker {
 	struct index name_index;
 	uint32_t recent_names[RECENT_NAMES]; /* by hash: the index + 1 of the one that was asked for last */
 	struct concrete *concretes; size_t n_concretes, concretes_capacity;
+	const struct kept_unit *kept;        /* of the unit that is worked on: has its concretes; NULL: nothing is kept */
 	struct dwarf_text *texts; size_t n_texts, texts_capacity;
 	struct index text_index;             /* of names, by where they stand */
 	struct arena_block *arena;
@@ -370,8 +377,12 @@ bool ranges_next(struct range_list *l, uint64_t *ret_low, uint64_t *ret_high);
 
 /* --- dwarf_scan.c --- */
 
-/* tree: u itself, or its split unit. Nodes from first_node on are new. */
+/* tree: u itself, or its split unit. */
 void scan_unit(struct dwarf_worker *w, const struct unit *tree, const struct asked *asked, size_t n);
+/* Finds all functions of k->tree; everywhere: as of the second walk. False when that can't be done. */
+bool scan_functions(struct dwarf_worker *w, struct kept_unit *k, bool everywhere);
+/* What scan_unit() does, by the functions that were found. */
+void scan_kept(struct dwarf_worker *w, struct kept_unit *k, const struct asked *asked, size_t n);
 /*
  * One walk over u that goes down only where one of the entries is: sorted offsets. For each that is found, the offsets of the entries it
  * lies in, outermost first, without the unit's own; not for those deeper than SCOPES_MAX.
@@ -391,24 +402,39 @@ struct line_table {
 	uint16_t version;
 	uint8_t least_bytes, opcode_base, line_range, address_bytes, offset_bytes;
 	int8_t line_base;
+	bool no_memory;
 	const uint8_t *lengths;      /* of standard opcodes */
+	uint32_t serial;             /* of the question, when it is kept; else 0 */
 };
 
 struct line_file {
 	const char *name;
 	uint64_t folder;
-	uint32_t path;               /* DWARF_NO_TEXT: not put together yet */
+	uint32_t path;               /* DWARF_NO_TEXT, or of another question: not put together yet */
+	uint32_t serial;             /* of the question that path is of */
+};
+
+/* Rows that stand together, in ascending order: where to go on behind the first of them, and what that said. */
+struct chunk {
+	const uint8_t *from, *to;    /* to: behind the first row that is no more of them */
+	uint64_t address;
+	uint32_t file, line, column;
 };
 
 /* False when u has no lines, or they are damaged. line_table_finish() in any case. */
 bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table *t);
 void lines_run(struct dwarf_worker *w, struct line_table *t, const struct asked *asked, size_t n);
+/* Cuts the program into chunks; false when that can't be done. */
+bool lines_cut(struct dwarf_worker *w, struct kept_unit *k);
+/* What lines_run() does, by the chunks. */
+void lines_run_kept(struct dwarf_worker *w, struct kept_unit *k, const struct asked *asked, size_t n);
 /* The path of a file by its number: a text, or DWARF_NO_TEXT. */
 uint32_t lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file);
 void line_table_finish(struct line_table *t);
 
 /* --- dwarf_names.c --- */
 
+void sort_concretes(struct concrete *all, size_t n);
 /* Names the nodes from first on that are used. t (may be NULL): the files they are called from. */
 void names_of_nodes(struct dwarf_worker *w, size_t first, struct line_table *t);
 
@@ -416,23 +442,67 @@ void names_of_nodes(struct dwarf_worker *w, size_t first, struct line_table *t);
 
 struct split_files;
 /* The unit with the tree of a skeleton; NULL when its file can't be had. */
-const struct unit *split_unit(struct dwarf_worker *w, const struct unit *skeleton);
+const struct unit *split_unit(struct dwarf_worker *w, struct unit *skeleton);
 struct split_files *split_files_new(void);
+/* Is some section of those that were opened more than there is memory for? */
+bool split_files_too_big(const struct split_files *s);
 void split_files_free(struct split_files *s);
+
+/* --- dwarf_keep.c --- */
+
+/* Of a unit that few addresses were asked of. */
+struct kept_unit {
+	const struct unit *tree;
+	/* By the first walk, and by the one that goes everywhere; the value: their entry, from the unit's beginning. */
+	struct intervals functions[2];
+	bool scanned[2], stepped_over;       /* stepped_over: by the first walk */
+	struct concrete *concretes; size_t n_concretes;     /* sorted */
+	bool has_lines;
+	struct line_table lines;
+	struct intervals rows;               /* the value: which of chunks */
+	struct chunk *chunks;    size_t n_chunks, chunks_capacity;
+	bool damaged;                        /* reading it met damage: whatever it is asked */
+	bool cannot;                         /* it can't be kept: read it as if nothing were */
+};
+
+/* What work_on_unit() does, by what is kept. False when nothing can be. */
+bool kept_work(struct dwarf_worker *w, struct unit *u, int parts);
+/* Forgets everything that is kept, if it is too much. */
+void kept_trim(struct dwarf *d);
+void kept_forget(struct dwarf *d);
 
 /* --- dwarf_join.c --- */
 
-struct dwarf_join {
-	const struct dwarf_input *in;
+struct kept {
+	struct abbrevs **tables; size_t n_tables, tables_capacity;
+	struct index table_index;
+	struct intervals claims[2];          /* the value: which of the units; [1]: what .debug_aranges may have left out */
+	bool claimed[2], cannot_claim;
+	uint64_t bytes, limit;               /* roughly */
+	uint32_t serial;                     /* of the question */
+};
+
+struct dwarf {
+	struct dwarf_input in;
 	struct dwarf_file main, alt;
-	bool has_alt;
+	struct split_files *split;           /* has a lock of its own */
+	struct kept kept;                    /* one thread's, since only few addresses use it */
+};
+
+struct dwarf_join {
+	struct dwarf *dwarf;
+	const struct dwarf_question *question;
+	struct dwarf_file *main;
 	const uint64_t *addresses;
 	size_t n;
 	struct asked *asked;                 /* by unit */
 	struct place *places;                /* per address */
-	struct split_files *split;           /* shared: has a lock of its own */
 };
 
+enum { WORK_TREE = 1, WORK_LINES = 2 };
+
+/* Nodes that some address ended up in get their mark. */
+void mark_used(struct dwarf_worker *w, const struct asked *asked, size_t n);
 /* 8-aligned memory that lives as long as the result; NULL: out of memory, which is remembered. */
 void *worker_memory(struct dwarf_worker *w, size_t bytes);
 /* A text of the worker's table. DWARF_NO_TEXT: out of memory, which is remembered. */

@@ -333,16 +333,60 @@ static const struct abbrevs *other_table(struct dwarf_worker *w, const struct un
 	return read_table(w, a, u, false) && spend(&w->budget, OTHER_COST * a->n) ? a : NULL;
 }
 
-const struct abbrevs *abbrevs_of(struct dwarf_worker *w, const struct unit *u, bool compiled)
+/* --- kept ones --- */
+
+struct kept_wanted {
+	const struct kept *kept;
+	const struct unit *unit;
+};
+
+static bool same_kept(const void *context, uint32_t item)
 {
-	struct abbrevs *a = &w->abbrevs;
-	if (a->compiled && is_of(a, u))
-		return a;
-	if (!compiled)
-		return other_table(w, u);
-	if (!read_table(w, a, u, true)) {
-		w->damaged = true;
+	const struct kept_wanted *o = context;
+	return is_of(o->kept->tables[item], o->unit);
+}
+
+static size_t table_bytes(const struct abbrevs *a)
+{
+	return sizeof(*a) + a->items_capacity * sizeof(*a->items) + a->steps_capacity * sizeof(*a->steps) +
+	       a->operations_capacity * sizeof(*a->operations);
+}
+
+/* For a few addresses every table is compiled, and kept. */
+static const struct abbrevs *kept_table(struct dwarf_worker *w, const struct unit *u)
+{
+	struct kept *k = &w->join->dwarf->kept;
+	uint64_t hash = hash_mix(hash_u64((uintptr_t)u->file), u->abbrevs);
+	uint32_t found = index_find(&k->table_index, hash, same_kept, &(struct kept_wanted){ k, u });
+	if (found != INDEX_NONE)
+		return k->tables[found];
+	struct abbrevs *a = calloc(1, sizeof(*a)), **slot = NULL;
+	bool good = a && read_table(w, a, u, true);
+	if (good)
+		slot = index_reserve(&k->table_index) ? ARRAY_PUSH(k->tables, k->n_tables, k->tables_capacity, TABLES_MAX) : NULL;
+	if (!slot) {
+		w->no_memory |= !a || (good && k->n_tables < TABLES_MAX);
+		abbrevs_finish(a);
+		free(a);
 		return NULL;
 	}
+	*slot = a;
+	k->bytes += table_bytes(a);
+	index_insert(&k->table_index, hash, (uint32_t)(k->n_tables - 1));
+	return a;
+}
+
+const struct abbrevs *abbrevs_of(struct dwarf_worker *w, const struct unit *u, bool compiled)
+{
+	const struct abbrevs *a = &w->abbrevs;
+	if (w->join->question->few)
+		a = kept_table(w, u);
+	else if (a->compiled && is_of(a, u))
+		return a;
+	else if (!compiled)
+		return other_table(w, u);
+	else if (!read_table(w, &w->abbrevs, u, true))
+		a = NULL;
+	w->damaged |= compiled && !a;
 	return a;
 }

@@ -19,6 +19,8 @@
 #define THREADS_MAX 64
 #define UNIT_NONE UINT32_MAX
 #define TEXTS_MAX ((size_t)1 << 28)
+#define KEPT_CLAIMS 256                          /* more units have the same address in no real file */
+#define KEPT_LIMIT ((uint64_t)64 << 20)
 
 /* --- memory of the result --- */
 
@@ -84,12 +86,12 @@ uint32_t worker_name(struct dwarf_worker *w, const char *at)
 
 bool join_has_code(const struct dwarf_join *j, uint64_t address)
 {
-	return elf_file_has_code(j->in->binary, address);
+	return elf_file_has_code(j->dwarf->in.binary, address);
 }
 
 bool join_is_function(const struct dwarf_join *j, size_t i)
 {
-	return !j->in->have_symtab || j->in->symbols[i].name;
+	return !j->dwarf->in.have_symtab || j->question->symbols[i].name;
 }
 
 /* --- who gets an address --- */
@@ -101,31 +103,41 @@ struct claim {
 
 struct claims {
 	struct dwarf_join *join;
+	struct intervals *keeping;           /* not NULL: claims are only kept */
 	uint32_t *owner;                     /* per address: the unit that has it now, or UNIT_NONE */
 	struct claim *more;      size_t n_more, capacity;
 	struct budget budget;
 	bool no_memory;
 };
 
+static void give_address(struct claims *c, size_t at, uint32_t unit)
+{
+	if (c->owner[at] == UNIT_NONE) {
+		c->owner[at] = unit;
+	} else if (c->owner[at] != unit) {
+		struct claim *slot = ARRAY_PUSH(c->more, c->n_more, c->capacity, CLAIMS_BASE + CLAIMS_PER_ADDRESS * c->join->n);
+		if (slot)
+			*slot = (struct claim){ (uint32_t)at, unit };
+	}
+}
+
 static bool claim(void *context, struct unit *u, uint64_t low, uint64_t high)
 {
 	struct claims *c = context;
 	const struct dwarf_join *j = c->join;
-	uint32_t number = (uint32_t)(u - j->main.units);
+	uint32_t number = (uint32_t)(u - j->main->units);
 	if (!spend(&c->budget, 8))
 		return false;
+	if (c->keeping) {
+		c->no_memory |= low < high && join_has_code(j, low) && !intervals_add(c->keeping, low, high, number);
+		return !c->no_memory;
+	}
 	if (j->n == 0 || high <= j->addresses[0] || low > j->addresses[j->n - 1] || !join_has_code(j, low))
 		return true;
 	for (size_t at = lower_bound_u64(j->addresses, j->n, low); at < j->n && j->addresses[at] < high; at++) {
 		if (!spend(&c->budget, 4))
 			return false;
-		if (c->owner[at] == UNIT_NONE) {
-			c->owner[at] = number;
-		} else if (c->owner[at] != number) {
-			struct claim *slot = ARRAY_PUSH(c->more, c->n_more, c->capacity, CLAIMS_BASE + CLAIMS_PER_ADDRESS * j->n);
-			if (slot)
-				*slot = (struct claim){ (uint32_t)at, number };
-		}
+		give_address(c, at, number);
 	}
 	return true;
 }
@@ -153,19 +165,86 @@ static bool any_unclaimed(const struct claims *c)
 	return false;
 }
 
-static void claim_all(struct claims *c)
+/* By .debug_aranges, and of units that aren't there by themselves. */
+static void claim_by_table(struct claims *c)
 {
-	struct dwarf_file *f = &c->join->main;
+	struct dwarf_file *f = c->join->main;
 	dwarf_aranges(f, claim, c);
 	for (size_t i = 0; i < f->n_units; i++)
 		if (!f->units[i].in_aranges && may_have_code(&f->units[i]))
 			claim_by_root(c, &f->units[i]);
-	/* A table of address ranges need not be complete. */
-	if (!any_unclaimed(c))
-		return;
+}
+
+/* A table of address ranges need not be complete. */
+static void claim_past_table(struct claims *c)
+{
+	struct dwarf_file *f = c->join->main;
 	for (size_t i = 0; i < f->n_units; i++)
 		if (f->units[i].in_aranges && may_have_code(&f->units[i]))
 			claim_by_root(c, &f->units[i]);
+}
+
+static void claim_all(struct claims *c)
+{
+	claim_by_table(c);
+	if (any_unclaimed(c))
+		claim_past_table(c);
+}
+
+/* --- the same for a few addresses --- */
+
+static bool keep_claims(struct claims *c, int past_table)
+{
+	struct kept *k = &c->join->dwarf->kept;
+	struct intervals *x = &k->claims[past_table];
+	if (k->claimed[past_table])
+		return true;
+	c->keeping = x;
+	if (past_table)
+		claim_past_table(c);
+	else
+		claim_by_table(c);
+	c->keeping = NULL;
+	k->claimed[past_table] = !c->no_memory && !c->budget.exceeded;
+	k->cannot_claim = !k->claimed[past_table];
+	k->bytes += x->capacity * sizeof(*x->items);
+	intervals_sort(x);
+	return k->claimed[past_table];
+}
+
+static int compare_orders(const void *a, const void *b)
+{
+	const struct interval *const *x = a, *const *y = b;
+	return (*x)->order < (*y)->order ? -1 : (*x)->order > (*y)->order;
+}
+
+static void claim_by_kept(struct claims *c, const struct intervals *x)
+{
+	const struct dwarf_join *j = c->join;
+	const struct interval *found[KEPT_CLAIMS], *next;
+	for (size_t i = 0; i < j->n; i++) {
+		size_t n = 0, at = intervals_before(x, j->addresses[i]);
+		while (n < KEPT_CLAIMS && spend(&c->budget, 4) && (next = intervals_next(x, &at, j->addresses[i])) != NULL)
+			found[n++] = next;
+		qsort(found, n, sizeof(*found), compare_orders);
+		for (size_t k = 0; k < n; k++)
+			give_address(c, i, found[k]->value);
+	}
+}
+
+/* False when claims can't be kept. */
+static bool claim_few(struct claims *c)
+{
+	const struct kept *k = &c->join->dwarf->kept;
+	if (k->cannot_claim || !keep_claims(c, 0))
+		return false;
+	claim_by_kept(c, &k->claims[0]);
+	if (!any_unclaimed(c))
+		return true;
+	if (!keep_claims(c, 1))
+		return false;
+	claim_by_kept(c, &k->claims[1]);
+	return true;
 }
 
 static int compare_claims(const void *a, const void *b)
@@ -200,8 +279,6 @@ static bool next_claims(struct claims *c)
 
 /* --- work --- */
 
-enum { WORK_TREE = 1, WORK_LINES = 2 };
-
 struct task {
 	struct unit *unit;
 	uint64_t cost;
@@ -216,7 +293,7 @@ struct crew {
 	atomic_size_t next;                  /* relaxed: it only hands out numbers */
 };
 
-static void mark_used(struct dwarf_worker *w, const struct asked *asked, size_t n)
+void mark_used(struct dwarf_worker *w, const struct asked *asked, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct place *place = &w->join->places[asked[i].index];
@@ -244,6 +321,8 @@ static void work_on_unit(struct dwarf_worker *w, const struct task *t)
 	struct unit *u = t->unit;
 	struct line_table lines;
 	unit_root(u);
+	if (w->join->question->few && kept_work(w, u, t->parts))
+		return;
 	bool has_lines = lines_begin(w, u, &lines);
 	if (t->parts & WORK_TREE)
 		work_on_tree(w, u, has_lines ? &lines : NULL);
@@ -298,14 +377,14 @@ static void share_out(struct crew *c, const uint32_t *owner, bool first_round)
 {
 	struct dwarf_join *j = c->join;
 	size_t at = 0;
-	for (size_t i = 0; i < j->main.n_units; i++)
-		j->main.units[i].n_asked = 0;
+	for (size_t i = 0; i < j->main->n_units; i++)
+		j->main->units[i].n_asked = 0;
 	for (size_t i = 0; i < j->n; i++)
 		if (owner[i] != UNIT_NONE)
-			j->main.units[owner[i]].n_asked++;
+			j->main->units[owner[i]].n_asked++;
 	c->n_tasks = 0;
-	for (size_t i = 0; i < j->main.n_units; i++) {
-		struct unit *u = &j->main.units[i];
+	for (size_t i = 0; i < j->main->n_units; i++) {
+		struct unit *u = &j->main->units[i];
 		u->first_asked = at;
 		at += u->n_asked;
 		if (u->n_asked)
@@ -314,7 +393,7 @@ static void share_out(struct crew *c, const uint32_t *owner, bool first_round)
 	}
 	for (size_t i = 0; i < j->n; i++)
 		if (owner[i] != UNIT_NONE) {
-			struct unit *u = &j->main.units[owner[i]];
+			struct unit *u = &j->main->units[owner[i]];
 			j->asked[u->first_asked + u->n_asked++] = (struct asked){ j->addresses[i], (uint32_t)i };
 			/* Another unit's line was there in its stead. */
 			if (!first_round)
@@ -363,8 +442,8 @@ static void walk_unknown(struct crew *c)
 	struct dwarf_join *j = c->join;
 	struct dwarf_worker *w = &c->workers[0];
 	size_t n = without_function(j);
-	for (size_t i = 0; i < j->main.n_units && n && !w->budget.exceeded && !w->no_memory; i++) {
-		struct unit *u = &j->main.units[i];
+	for (size_t i = 0; i < j->main->n_units && n && !w->budget.exceeded && !w->no_memory; i++) {
+		struct unit *u = &j->main->units[i];
 		size_t nodes = w->n_nodes;
 		if (u->in_aranges || !may_have_code(u) || u->is_partial || u->ranges.form || (u->low_pc.form && u->high_pc.form))
 			continue;
@@ -385,7 +464,6 @@ static void walk_unknown(struct crew *c)
 /* What the workers made and the result still needs. */
 struct storage {
 	struct arena_block *arena;
-	struct split_files *split;
 	struct place *places;
 	struct node **nodes;                 /* of each thread */
 	size_t n_threads;
@@ -447,7 +525,6 @@ void dwarf_result_finish(struct dwarf_result *r)
 	for (size_t i = 0; s && i < s->n_threads; i++)
 		free(s->nodes[i]);
 	if (s) {
-		split_files_free(s->split);
 		free(s->places);
 		free(s->nodes);
 	}
@@ -504,22 +581,23 @@ static void finish_worker(struct dwarf_worker *w, struct storage *s, struct dwar
 	index_finish(&w->text_index);
 }
 
-static int begin_crew(struct crew *c, const struct dwarf_input *in, struct dwarf_result *ret, struct error *err)
+static int begin_crew(struct crew *c, struct dwarf_result *ret, struct error *err)
 {
 	struct dwarf_join *j = c->join;
 	struct storage *s = ret->storage;
-	size_t n = in->threads == 0 ? 1 : in->threads > THREADS_MAX ? THREADS_MAX : in->threads;
+	size_t wanted = j->question->few ? 1 : j->question->threads;
+	size_t n = wanted == 0 ? 1 : wanted > THREADS_MAX ? THREADS_MAX : wanted;
 	s->nodes = calloc(n, sizeof(*s->nodes));
 	ret->texts = calloc(n, sizeof(*ret->texts));
 	c->workers = calloc(n, sizeof(*c->workers));
-	c->tasks = calloc(j->main.n_units + 2, sizeof(*c->tasks));
+	c->tasks = calloc(j->main->n_units + 2, sizeof(*c->tasks));
 	if (!s->nodes || !ret->texts || !c->workers || !c->tasks)
 		return error_nomem(err, "debug information");
 	c->n_workers = s->n_threads = ret->n_texts = n;
 	for (size_t i = 0; i < n; i++) {
 		c->workers[i].join = j;
 		c->workers[i].number = (uint16_t)i;
-		c->workers[i].budget.left = BUDGET_BASE + BUDGET_PER_ADDRESS * (uint64_t)j->n + 8 * (j->main.info.n + j->main.line.n + j->main.abbrev.n);
+		c->workers[i].budget.left = BUDGET_BASE + BUDGET_PER_ADDRESS * (uint64_t)j->n + 8 * (j->main->info.n + j->main->line.n + j->main->abbrev.n);
 	}
 	return 0;
 }
@@ -527,7 +605,8 @@ static int begin_crew(struct crew *c, const struct dwarf_input *in, struct dwarf
 static int run_rounds(struct crew *c, struct claims *claims, struct dwarf_result *ret, struct error *err)
 {
 	claims->budget.left = c->workers[0].budget.left;
-	claim_all(claims);
+	if (!c->join->question->few || !claim_few(claims))
+		claim_all(claims);
 	if (claims->n_more)
 		qsort(claims->more, claims->n_more, sizeof(*claims->more), compare_claims);
 	for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -537,21 +616,11 @@ static int run_rounds(struct crew *c, struct claims *claims, struct dwarf_result
 			break;
 	}
 	walk_unknown(c);
-	ret->damaged |= claims->budget.exceeded || c->join->main.roots.exceeded;
+	ret->damaged |= claims->budget.exceeded || c->join->main->roots.exceeded;
 	for (size_t i = 0; i < c->n_workers; i++)
 		if (c->workers[i].no_memory)
 			return error_nomem(err, "debug information");
 	return collect_entries(c, ret, err);
-}
-
-static int open_files(struct dwarf_join *j, struct error *err)
-{
-	int rc = dwarf_file_open(&j->main, j->in->sections, err);
-	if (rc == 0 && j->in->alt) {
-		rc = dwarf_file_open(&j->alt, j->in->alt, err);
-		j->main.alt = &j->alt;
-	}
-	return rc;
 }
 
 /* The storage is the result's from the beginning, so that one call frees all that was had when something is missing. */
@@ -561,11 +630,9 @@ static int begin(struct dwarf_join *j, struct claims *claims, struct dwarf_resul
 	*ret = (struct dwarf_result){ .storage = s };
 	j->asked = calloc(j->n + 1, sizeof(*j->asked));
 	claims->owner = malloc((j->n + 1) * sizeof(*claims->owner));
-	if (s) {
+	if (s)
 		s->places = j->places = calloc(j->n + 1, sizeof(*j->places));
-		s->split = j->split = split_files_new();
-	}
-	if (!s || !j->asked || !claims->owner || !j->places || !j->split)
+	if (!s || !j->asked || !claims->owner || !j->places)
 		return error_nomem(err, "debug information");
 	for (size_t i = 0; i < j->n; i++) {
 		j->places[i].node = NODE_NONE;
@@ -575,22 +642,21 @@ static int begin(struct dwarf_join *j, struct claims *claims, struct dwarf_resul
 	return 0;
 }
 
-int dwarf_join(const struct dwarf_input *in, const uint64_t *addresses, size_t n, struct dwarf_result *ret, struct error *err)
+int dwarf_join(struct dwarf *d, const struct dwarf_question *q, struct dwarf_result *ret, struct error *err)
 {
-	struct dwarf_join j = { .in = in, .addresses = addresses, .n = n };
+	struct dwarf_join j = { .dwarf = d, .question = q, .main = &d->main, .addresses = q->addresses, .n = q->n };
 	struct crew crew = { .join = &j };
 	struct claims claims = { .join = &j };
+	kept_trim(d);
+	d->kept.serial++;
 	int rc = begin(&j, &claims, ret, err);
 	if (rc == 0)
-		rc = open_files(&j, err);
-	if (rc == 0)
-		rc = begin_crew(&crew, in, ret, err);
+		rc = begin_crew(&crew, ret, err);
 	if (rc == 0)
 		rc = run_rounds(&crew, &claims, ret, err);
 	for (size_t i = 0; i < crew.n_workers; i++)
 		finish_worker(&crew.workers[i], ret->storage, ret);
-	dwarf_file_close(&j.main);
-	dwarf_file_close(&j.alt);
+	ret->too_big = split_files_too_big(d->split);
 	free(crew.workers);
 	free(crew.tasks);
 	free(claims.owner);
@@ -599,4 +665,35 @@ int dwarf_join(const struct dwarf_input *in, const uint64_t *addresses, size_t n
 	if (rc)
 		dwarf_result_finish(ret);
 	return rc;
+}
+
+int dwarf_open(struct dwarf **ret, const struct dwarf_input *in, struct error *err)
+{
+	struct dwarf *d = calloc(1, sizeof(*d));
+	if (!d)
+		return error_nomem(err, "debug information");
+	d->in = *in;
+	d->kept.limit = in->kept_limit && in->kept_limit < KEPT_LIMIT ? in->kept_limit : KEPT_LIMIT;
+	d->split = split_files_new();
+	int rc = d->split ? dwarf_file_open(&d->main, in->sections, err) : error_nomem(err, "debug information");
+	if (rc == 0 && in->alt) {
+		rc = dwarf_file_open(&d->alt, in->alt, err);
+		d->main.alt = &d->alt;
+	}
+	if (rc)
+		dwarf_close(d);
+	else
+		*ret = d;
+	return rc;
+}
+
+void dwarf_close(struct dwarf *d)
+{
+	if (!d)
+		return;
+	kept_forget(d);
+	split_files_free(d->split);
+	dwarf_file_close(&d->main);
+	dwarf_file_close(&d->alt);
+	free(d);
 }

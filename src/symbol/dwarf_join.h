@@ -1,6 +1,7 @@
 /*
  * Debug information joined with sorted addresses: which function each lies in, through which inlined calls, and its line.
- * The units that have some of the addresses are read once each, spread over threads, and nothing but the answers is kept.
+ * The units that have some of the addresses are read once each, spread over threads, and nothing but the answers is kept. Where a few
+ * addresses are asked again and again, what was read is indexed, and kept instead.
  */
 #ifndef SYMBOL_DWARF_JOIN_H
 #define SYMBOL_DWARF_JOIN_H
@@ -15,15 +16,28 @@
 #include "symbol/sections.h"
 #include "symbol/symtab.h"
 
+/* All of it stays the caller's until dwarf_close(). */
 struct dwarf_input {
 	const struct elf_file *binary;           /* knows where code can be */
 	const struct elf_file *file;             /* has the debug information: the binary or its debug file */
 	struct debug_sections *sections;         /* of file */
 	struct debug_sections *alt;              /* dwz's common file, or NULL */
 	const struct file_source *files;         /* for .dwo and .dwp; may be NULL */
-	const struct symtab_hit *symbols;        /* per address */
 	bool have_symtab;
+	uint64_t kept_limit;                     /* bytes of what is kept for a few addresses; 0: 64 MiB, which is the most. With more, it begins anew */
+};
+
+struct dwarf;
+/* The units are found; nothing else is read yet. E_NOMEM. */
+int dwarf_open(struct dwarf **ret, const struct dwarf_input *in, struct error *err);
+void dwarf_close(struct dwarf *d);
+
+struct dwarf_question {
+	const uint64_t *addresses;               /* sorted, without repeats */
+	size_t n;
+	const struct symtab_hit *symbols;        /* per address */
 	size_t threads;
+	bool few;                                /* so few that it pays to keep what was read for the next question; one thread is used */
 };
 
 /* A name or a path, in the sections or in memory of the result. Each thread has made a table of those that it met. */
@@ -57,6 +71,7 @@ struct dwarf_result {
 	uint64_t *entries;           /* those of all frames whose name is a plain one, in no order */
 	size_t n_entries;
 	bool damaged;
+	bool too_big;                /* some of the split files' sections are: not for damage, but for memory */
 	void *storage;
 };
 
@@ -65,8 +80,8 @@ size_t dwarf_frames(const struct dwarf_result *r, size_t i, struct dwarf_frame *
 /* Has the outermost of them a name? */
 bool dwarf_names_function(const struct dwarf_result *r, size_t i);
 
-/* Only running out of memory is an error; damage leaves answers empty. */
-int dwarf_join(const struct dwarf_input *in, const uint64_t *addresses, size_t n, struct dwarf_result *ret, struct error *err);
+/* One question at a time, whose result is finished before the next. Only running out of memory is an error; damage leaves answers empty. */
+int dwarf_join(struct dwarf *d, const struct dwarf_question *q, struct dwarf_result *ret, struct error *err);
 void dwarf_result_finish(struct dwarf_result *r);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * A unit's line program, run past the sorted addresses: rows are never stored. A row holds from its address up to the next row's, and of
- * several at one address the last one holds.
+ * several at one address the last one holds. Where a few addresses are asked again and again, the program is run once to the end
+ * and cut into chunks, which can be run by themselves.
  */
 #include <stdlib.h>
 
@@ -9,6 +10,8 @@
 
 #define FILES_MAX ((size_t)1 << 20)
 #define FORMATS_MAX 16
+#define CHUNK_ROWS 128
+#define CHUNKS_MAX ((size_t)1 << 22)
 
 /* --- the header --- */
 
@@ -21,6 +24,7 @@ static bool add_folder(struct line_table *t, const char *name)
 	const char **slot = ARRAY_PUSH(t->folders, t->n_folders, t->folders_capacity, FILES_MAX);
 	if (slot)
 		*slot = name;
+	t->no_memory |= !slot && t->n_folders < FILES_MAX;
 	return slot != NULL;
 }
 
@@ -29,6 +33,7 @@ static bool add_file(struct line_table *t, const char *name, uint64_t folder)
 	struct line_file *slot = ARRAY_PUSH(t->files, t->n_files, t->files_capacity, FILES_MAX);
 	if (slot)
 		*slot = (struct line_file){ .name = name, .folder = folder, .path = DWARF_NO_TEXT };
+	t->no_memory |= !slot && t->n_files < FILES_MAX;
 	return slot != NULL;
 }
 
@@ -180,6 +185,7 @@ bool lines_begin(struct dwarf_worker *w, const struct unit *u, struct line_table
 		return false;
 	bool good = read_lines_header(w, t);
 	w->damaged |= !good;
+	w->no_memory |= t->no_memory;
 	return good;
 }
 
@@ -189,6 +195,7 @@ void line_table_finish(struct line_table *t)
 		return;
 	free(t->folders);
 	free(t->files);
+	*t = (struct line_table){ 0 };
 }
 
 /* --- paths --- */
@@ -226,9 +233,10 @@ uint32_t lines_path(struct dwarf_worker *w, struct line_table *t, uint64_t file)
 	if (file >= t->n_files || !t->files[file].name || !*t->files[file].name)
 		return DWARF_NO_TEXT;
 	struct line_file *f = &t->files[file];
-	if (f->path == DWARF_NO_TEXT) {
+	if (f->path == DWARF_NO_TEXT || f->serial != t->serial) {
 		const char *path = join_path(w, t, f);
 		f->path = path ? worker_text(w, path, false) : DWARF_NO_TEXT;
+		f->serial = t->serial;
 	}
 	return f->path;
 }
@@ -248,6 +256,12 @@ struct run {
 	struct line_table *table;
 	const struct asked *asked;
 	size_t n, at, left;          /* at: of the next asked address; left: without a line */
+	uint32_t address_steps[256]; /* of special operations */
+	int32_t line_steps[256];
+	/* When it is cut: */
+	struct kept_unit *keeping;
+	size_t rows;                 /* of the chunk that is open; 0: there is none */
+	bool has_code;               /* where its ascending rows begin */
 };
 
 /* The first asked address that rows from here on can be for. */
@@ -288,6 +302,47 @@ static inline __attribute__((always_inline)) void row(struct run *r, struct mach
 	m->row_column = m->column;
 }
 
+/* --- cutting it --- */
+
+/* The open chunk ends before an address; p: where the program goes on. */
+static void close_chunk(struct run *r, uint64_t address, const uint8_t *p)
+{
+	struct kept_unit *k = r->keeping;
+	if (r->rows == 0)
+		return;
+	r->rows = 0;
+	struct chunk *c = &k->chunks[k->n_chunks - 1];
+	c->to = p;
+	if (address <= c->address || !r->has_code)
+		k->n_chunks--;
+	else if (!intervals_add(&k->rows, c->address, address, (uint32_t)(k->n_chunks - 1)))
+		k->cannot = true;
+}
+
+/* A row of a program that is cut; p is behind the operation that made it. */
+static void cut_row(struct run *r, struct machine *m, const uint8_t *p)
+{
+	struct kept_unit *k = r->keeping;
+	bool begins = m->address < m->row_address;
+	uint64_t before = m->row_address;
+	m->row_address = m->address;
+	if (!begins && r->rows && (r->rows < CHUNK_ROWS || m->address == k->chunks[k->n_chunks - 1].address)) {
+		r->rows++;
+		return;
+	}
+	close_chunk(r, begins ? before : m->address, p);
+	if (begins)
+		r->has_code = join_has_code(r->w->join, m->address);
+	struct chunk *c = ARRAY_PUSH(k->chunks, k->n_chunks, k->chunks_capacity, CHUNKS_MAX);
+	if (c)
+		*c = (struct chunk){ .from = p, .address = m->address, .file = m->file, .line = m->line, .column = m->column };
+	else
+		k->cannot = true;
+	r->rows = c != NULL;
+}
+
+/* --- the operations --- */
+
 static inline void begin_sequence(struct machine *m)
 {
 	*m = (struct machine){ .row_address = UINT64_MAX, .file = 1, .line = 1, .next = UINT64_MAX };
@@ -308,26 +363,45 @@ static const uint8_t *unknown(const struct line_table *t, uint8_t operation, con
 	return p;
 }
 
-static const uint8_t *execute(struct run *r, const uint32_t *address_steps, const int32_t *line_steps, const uint8_t *p)
+enum use { GIVE, CUT, GIVE_AGAIN };
+
+static inline __attribute__((always_inline)) void use_row(struct run *r, struct machine *m, const uint8_t *p, enum use use)
+{
+	if (use == CUT)
+		cut_row(r, m, p);
+	else
+		row(r, m);
+}
+
+/* At the end of a sequence; whether there may be another one that matters. */
+static inline bool end_rows(struct run *r, const struct machine *m, const uint8_t *after, enum use use)
+{
+	if (use == CUT)
+		close_chunk(r, m->address, after);
+	else if (m->address > m->next)
+		give(r, m->address, m->row_file, m->row_line, m->row_column);
+	return use == CUT || r->left > 0;
+}
+
+/* From p to end; NULL at damage. */
+static inline __attribute__((always_inline)) const uint8_t *execute(struct run *r, struct machine m, const uint8_t *p, const uint8_t *end, enum use use)
 {
 	struct line_table *t = r->table;
-	const uint8_t *end = t->end, *after, opcode_base = t->opcode_base;
+	const uint8_t *after, opcode_base = t->opcode_base;
 	uint32_t least_bytes = t->least_bytes;
 	bool swapped = t->unit->file->swapped;
-	struct machine m;
 	uint64_t n;
-	begin_sequence(&m);
 	while (p < end) {
 		uint8_t operation = *p++;
 		if (__builtin_expect(operation >= opcode_base, 1)) {
-			m.address += address_steps[operation];
-			m.line += (uint32_t)line_steps[operation];
-			row(r, &m);
+			m.address += r->address_steps[operation];
+			m.line += (uint32_t)r->line_steps[operation];
+			use_row(r, &m, p, use);
 			continue;
 		}
 		switch (operation) {
 		case DW_LNS_copy:
-			row(r, &m);
+			use_row(r, &m, p, use);
 			break;
 		case DW_LNS_advance_pc:
 			m.address += read_uleb(&p) * least_bytes;
@@ -347,7 +421,7 @@ static const uint8_t *execute(struct run *r, const uint32_t *address_steps, cons
 		case DW_LNS_set_epilogue_begin:
 			break;
 		case DW_LNS_const_add_pc:
-			m.address += address_steps[255];
+			m.address += r->address_steps[255];
 			break;
 		case DW_LNS_fixed_advance_pc:
 			m.address += read_u16(p, swapped);
@@ -359,14 +433,12 @@ static const uint8_t *execute(struct run *r, const uint32_t *address_steps, cons
 				return NULL;
 			after = p + n;
 			if (*p == DW_LNE_end_sequence) {
-				if (m.address > m.next)
-					give(r, m.address, m.row_file, m.row_line, m.row_column);
-				if (r->left == 0)
+				if (!end_rows(r, &m, after, use))
 					return after;
 				begin_sequence(&m);
 			} else if (*p == DW_LNE_set_address && (n == 5 || n == 9)) {
 				m.address = read_sized(p + 1, (unsigned)n - 1, swapped);
-			} else if (*p == DW_LNE_define_file && t->version < 5) {
+			} else if (*p == DW_LNE_define_file && t->version < 5 && use != GIVE_AGAIN) {
 				p++;
 				if (!take_file(t, &p, after))
 					return NULL;
@@ -378,23 +450,90 @@ static const uint8_t *execute(struct run *r, const uint32_t *address_steps, cons
 			break;
 		}
 	}
+	if (use == CUT)
+		close_chunk(r, m.row_address, p);
 	return p;
+}
+
+/* --- all of it --- */
+
+static void begin_run(struct run *r, struct dwarf_worker *w, struct line_table *t, const struct asked *asked, size_t n)
+{
+	r->w = w;
+	r->table = t;
+	r->asked = asked;
+	r->n = n;
+	r->at = r->left = 0;
+	r->keeping = NULL;
+	for (size_t i = 0; i < n; i++)
+		r->left += !w->join->places[asked[i].index].has_line;
+	for (unsigned i = 0; i < 256; i++) {
+		unsigned adjusted = i >= t->opcode_base ? i - t->opcode_base : 0;
+		r->address_steps[i] = adjusted / t->line_range * t->least_bytes;
+		r->line_steps[i] = t->line_base + (int32_t)(adjusted % t->line_range);
+	}
 }
 
 void lines_run(struct dwarf_worker *w, struct line_table *t, const struct asked *asked, size_t n)
 {
-	struct run r = { .w = w, .table = t, .asked = asked, .n = n };
-	uint32_t address_steps[256];
-	int32_t line_steps[256];
-	for (size_t i = 0; i < n; i++)
-		r.left += !w->join->places[asked[i].index].has_line;
+	struct run r;
+	struct machine m;
+	begin_run(&r, w, t, asked, n);
+	begin_sequence(&m);
 	if (r.left == 0 || !spend(&w->budget, (uint64_t)(t->end - t->program)))
 		return;
-	for (unsigned i = 0; i < 256; i++) {
-		unsigned adjusted = i >= t->opcode_base ? i - t->opcode_base : 0;
-		address_steps[i] = adjusted / t->line_range * t->least_bytes;
-		line_steps[i] = t->line_base + (int32_t)(adjusted % t->line_range);
-	}
-	if (!execute(&r, address_steps, line_steps, t->program))
+	if (!execute(&r, m, t->program, t->end, GIVE))
 		w->damaged = true;
+}
+
+bool lines_cut(struct dwarf_worker *w, struct kept_unit *k)
+{
+	struct run r;
+	struct machine m;
+	begin_run(&r, w, &k->lines, NULL, 0);
+	begin_sequence(&m);
+	r.keeping = k;
+	r.rows = 0;
+	r.has_code = false;
+	if (!spend(&w->budget, 2 * (uint64_t)(k->lines.end - k->lines.program)))
+		return false;
+	/* Rows before damage count; where they end only a run past addresses knows. */
+	if (!execute(&r, m, k->lines.program, k->lines.end, CUT))
+		return false;
+	intervals_sort(&k->rows);
+	return !k->cannot;
+}
+
+static int compare_chunks(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+void lines_run_kept(struct dwarf_worker *w, struct kept_unit *k, const struct asked *asked, size_t n)
+{
+	struct run r;
+	uint32_t *chunks = malloc((n + 1) * sizeof(*chunks));
+	size_t n_chunks = 0;
+	if (!chunks) {
+		w->no_memory = true;
+		return;
+	}
+	begin_run(&r, w, &k->lines, asked, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct interval *found = w->join->places[asked[i].index].has_line ? NULL : intervals_first(&k->rows, asked[i].address);
+		if (found)
+			chunks[n_chunks++] = found->value;
+	}
+	qsort(chunks, n_chunks, sizeof(*chunks), compare_chunks);
+	for (size_t i = 0; i < n_chunks && r.left; i++) {
+		const struct chunk *c = &k->chunks[chunks[i]];
+		if ((i && chunks[i] == chunks[i - 1]) || !spend(&w->budget, (uint64_t)(c->to - c->from)))
+			continue;
+		struct machine m = { .address = c->address, .row_address = c->address, .file = c->file, .line = c->line, .column = c->column,
+			             .row_file = c->file, .row_line = c->line, .row_column = c->column };
+		m.next = seek(&r, c->address);
+		(void)execute(&r, m, c->from, c->to, GIVE_AGAIN);
+	}
+	free(chunks);
 }

@@ -256,6 +256,12 @@ static int compare_concretes(const void *a, const void *b)
 	return x->code < y->code ? -1 : x->code > y->code;
 }
 
+void sort_concretes(struct concrete *all, size_t n)
+{
+	if (n)
+		qsort(all, n, sizeof(*all), compare_concretes);
+}
+
 static int compare_origin(const void *key, const void *item)
 {
 	const struct entry_place *k = key;
@@ -268,17 +274,19 @@ static int compare_origin(const void *key, const void *item)
 /* Where the function of an inlined call begins out of line. */
 static uint64_t find_concrete(const struct dwarf_worker *w, const struct node *n)
 {
+	const struct concrete *all = w->kept ? w->kept->concretes : w->concretes;
+	size_t n_all = w->kept ? w->kept->n_concretes : w->n_concretes;
 	struct entry_place origin;
-	if (!w->n_concretes || !form_reference(n->origin_form, n->origin, n->unit, &origin.file, &origin.offset))
+	if (!n_all || !form_reference(n->origin_form, n->origin, n->unit, &origin.file, &origin.offset))
 		return 0;
-	const struct concrete *c = bsearch(&origin, w->concretes, w->n_concretes, sizeof(*w->concretes), compare_origin);
+	const struct concrete *c = bsearch(&origin, all, n_all, sizeof(*all), compare_origin);
 	return c ? c->code : 0;
 }
 
 /* Will the symbol table's name of the same code do? Another function's, folded with it, won't: identifiers stand in mangled names as they are. */
 static bool has_symbol(const struct dwarf_worker *w, const struct node *n)
 {
-	const struct symtab_hit *hit = &w->join->in->symbols[n->asked];
+	const struct symtab_hit *hit = &w->join->question->symbols[n->asked];
 	const char *name = w->texts[n->name].at;
 	return n->code && hit->name && hit->start == n->code && name_is_mangled(hit->name) &&
 	       memmem(hit->name, hit->length, name, strcspn(name, "<"));
@@ -323,8 +331,7 @@ void names_of_nodes(struct dwarf_worker *w, size_t first, struct line_table *t)
 {
 	struct scope_wanted *wanted = NULL;
 	size_t n_wanted = 0, capacity = 0;
-	if (w->n_concretes)
-		qsort(w->concretes, w->n_concretes, sizeof(*w->concretes), compare_concretes);
+	sort_concretes(w->concretes, w->n_concretes);
 	for (size_t i = first; i < w->n_nodes; i++) {
 		struct node *n = &w->nodes[i];
 		struct entry_place scope;

@@ -27,6 +27,7 @@ struct scan {
 	size_t n, left;              /* left: without a function */
 	uint64_t first, last;        /* of the asked addresses */
 	const uint8_t *start, *end;  /* start: what references count from */
+	struct kept_unit *keeping;   /* not NULL: functions are only noted there */
 	struct level *levels;    size_t n_levels, levels_capacity;
 	uint32_t depth;
 	bool everywhere, stepped_over, scoped;
@@ -249,6 +250,18 @@ static void note_concrete(struct scan *s, const struct entry_values *v, uint64_t
 		w->no_memory = true;
 }
 
+/* Where its code is. */
+static void keep_function(struct scan *s, const struct entry_values *v, uint64_t entry)
+{
+	struct kept_unit *k = s->keeping;
+	struct range_list l;
+	uint64_t low, high, offset = entry - s->u->offset;
+	for (ranges_of(s, v, &l); spend(&s->w->budget, 8) && ranges_next(&l, &low, &high);)
+		if (low < high && join_has_code(s->w->join, low) &&
+		    (offset > UINT32_MAX || !intervals_add(&k->functions[s->everywhere], low, high, (uint32_t)offset)))
+			k->cannot = true;
+}
+
 /* --- the walk --- */
 
 static uint32_t inside(const struct scan *s)
@@ -288,8 +301,11 @@ static const uint8_t *visit(struct scan *s, uint64_t code, uint64_t entry, const
 	uint32_t around = inside(s), node = around;
 	bool wanted;
 	if (step->entry == ENTRY_FUNCTION) {
-		node = attach(s, &v, entry, NODE_NONE);
-		wanted = node != NODE_NONE;
+		if (s->keeping)
+			keep_function(s, &v, entry);
+		else
+			node = attach(s, &v, entry, NODE_NONE);
+		wanted = !s->keeping && node != NODE_NONE;
 		bool is_concrete = v.present & 1u << WANT_ORIGIN && !s->everywhere;
 		uint64_t begins = s->scoped && (wanted || is_concrete) ? code_of(s, &v) : 0;
 		if (wanted)
@@ -341,34 +357,56 @@ static const uint8_t *begin(const struct abbrevs *a, const struct unit *u, const
 	return entry_skip(a, code, u, p, end);
 }
 
-static void walk(struct scan *s)
+/* From p on, which is at depth s->depth, until something ends at that depth. Where that is; NULL at damage. */
+static const uint8_t *walk_from(struct scan *s, const uint8_t *p)
 {
 	const struct step *steps = s->abbrevs->steps;
-	const uint8_t *section = s->u->file->info.at, *p = begin(s->abbrevs, s->u, s->end);
-	if (!spend(&s->w->budget, (uint64_t)(s->end - s->start)))
-		return;
-	s->depth = 1;
-	s->n_levels = 0;
+	const uint8_t *section = s->u->file->info.at;
+	uint32_t bottom = s->depth - 1;
 	while (p && p < s->end) {
 		uint64_t entry = (uint64_t)(p - section), code = read_uleb(&p);
 		if (code == 0) {
-			if (--s->depth == 0)
-				return;
+			if (--s->depth == bottom)
+				return p;
 			while (s->n_levels && s->levels[s->n_levels - 1].depth > s->depth)
 				s->n_levels--;
 			if (s->left == 0 && s->n_levels == 0)
-				return;
+				return p;
 			continue;
 		}
-		if (code >= s->abbrevs->n || s->w->budget.exceeded) {
-			p = NULL;
-			break;
-		}
+		if (code >= s->abbrevs->n || s->w->budget.exceeded)
+			return NULL;
 		unsigned kind = steps[code].entry;
 		bool visited = kind == ENTRY_FUNCTION || (kind > ENTRY_FUNCTION && inside(s) != NODE_NONE);
 		p = visited ? visit(s, code, entry, p) : plain(s, code, p);
 	}
-	if (!p)
+	return p;
+}
+
+static void walk(struct scan *s)
+{
+	if (!spend(&s->w->budget, (uint64_t)(s->end - s->start)))
+		return;
+	s->depth = 1;
+	s->n_levels = 0;
+	const uint8_t *first = begin(s->abbrevs, s->u, s->end);
+	if (!first || !walk_from(s, first))
+		s->w->damaged = true;
+}
+
+/* One function. */
+static void walk_function(struct scan *s, uint64_t entry)
+{
+	const uint8_t *first = s->u->file->info.at + entry, *p = first;
+	uint64_t code = read_uleb(&p);
+	s->depth = 1;
+	s->n_levels = 0;
+	p = visit(s, code, entry, p);
+	if (p && s->depth > 1)
+		p = walk_from(s, p);
+	if (p)
+		spend(&s->w->budget, (uint64_t)(p - first));
+	else
 		s->w->damaged = true;
 }
 
@@ -382,25 +420,101 @@ static bool misses_code(const struct scan *s)
 	return false;
 }
 
+static bool begin_scan(struct scan *s, struct dwarf_worker *w, const struct unit *tree, const struct asked *asked, size_t n)
+{
+	*s = (struct scan){ .w = w, .u = tree, .asked = asked, .n = n };
+	s->abbrevs = abbrevs_of(w, tree, true);
+	if (!s->abbrevs)
+		return false;
+	if (n) {
+		s->first = asked[0].address;
+		s->last = asked[n - 1].address;
+	}
+	s->start = tree->file->info.at + tree->offset;
+	s->end = tree->file->info.at + tree->end;
+	s->scoped = language_has_scopes(tree->language);
+	for (size_t i = 0; i < n; i++)
+		s->left += w->join->places[asked[i].index].node == NODE_NONE;
+	return true;
+}
+
 void scan_unit(struct dwarf_worker *w, const struct unit *tree, const struct asked *asked, size_t n)
 {
-	struct scan s = { .w = w, .u = tree, .asked = asked, .n = n };
-	if (n == 0)
+	struct scan s;
+	if (n == 0 || !begin_scan(&s, w, tree, asked, n))
 		return;
-	s.abbrevs = abbrevs_of(w, tree, true);
-	if (!s.abbrevs)
-		return;
-	s.first = asked[0].address;
-	s.last = asked[n - 1].address;
-	s.start = tree->file->info.at + tree->offset;
-	s.end = tree->file->info.at + tree->end;
-	s.scoped = language_has_scopes(tree->language);
-	for (size_t i = 0; i < n; i++)
-		s.left += w->join->places[asked[i].index].node == NODE_NONE;
 	walk(&s);
 	if (s.stepped_over && s.left && misses_code(&s)) {
 		s.everywhere = true;
 		walk(&s);
+	}
+	free(s.levels);
+}
+
+/* --- by what is kept --- */
+
+bool scan_functions(struct dwarf_worker *w, struct kept_unit *k, bool everywhere)
+{
+	struct scan s;
+	if (!begin_scan(&s, w, k->tree, NULL, 0))
+		return true;             /* damage, and no functions */
+	s.keeping = k;
+	s.everywhere = everywhere;
+	s.left = 1;                      /* it goes to the end */
+	walk(&s);
+	free(s.levels);
+	intervals_sort(&k->functions[everywhere]);
+	k->scanned[everywhere] = true;
+	if (everywhere)
+		return !k->cannot;
+	k->stepped_over = s.stepped_over;
+	sort_concretes(w->concretes, w->n_concretes);
+	k->concretes = w->concretes;
+	k->n_concretes = w->n_concretes;
+	w->concretes = NULL;
+	w->n_concretes = w->concretes_capacity = 0;
+	return !k->cannot;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* In the order in which a walk would come to them. */
+static void walk_kept(struct scan *s, const struct intervals *functions)
+{
+	uint32_t *entries = malloc((s->n + 1) * sizeof(*entries));
+	size_t n = 0;
+	if (!entries) {
+		s->w->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < s->n; i++) {
+		const struct interval *found = s->w->join->places[s->asked[i].index].node == NODE_NONE
+		                                   ? intervals_first(functions, s->asked[i].address) : NULL;
+		if (found)
+			entries[n++] = found->value;
+	}
+	qsort(entries, n, sizeof(*entries), compare_entries);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || entries[i] != entries[i - 1])
+			walk_function(s, s->u->offset + entries[i]);
+	free(entries);
+}
+
+void scan_kept(struct dwarf_worker *w, struct kept_unit *k, const struct asked *asked, size_t n)
+{
+	struct scan s;
+	if (n == 0 || !begin_scan(&s, w, k->tree, asked, n))
+		return;
+	walk_kept(&s, &k->functions[0]);
+	if (k->stepped_over && s.left && misses_code(&s)) {
+		if (!k->scanned[1] && !scan_functions(w, k, true))
+			w->damaged = true;
+		s.everywhere = true;
+		walk_kept(&s, &k->functions[1]);
 	}
 	free(s.levels);
 }

@@ -1,7 +1,7 @@
 /*
  * Split debug information: a unit in the linked file (its skeleton) has addresses and lines, and names a .dwo file that has the tree.
  * A .dwp file has the trees of all, found by their ids through an index. Files come from the source of files, are asked for once,
- * and stay open until the result is finished, since names point into them.
+ * and stay open, since names point into them.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -64,11 +64,19 @@ void split_files_free(struct split_files *s)
 	free(s);
 }
 
+bool split_files_too_big(const struct split_files *s)
+{
+	bool any = false;
+	for (size_t i = 0; i < s->n; i++)
+		any |= s->files[i]->sections.too_big;
+	return any;
+}
+
 /* The file that is asked for, opened and kept; NULL when there is none that can be read. */
-static struct split_file *open_file(struct split_files *s, const struct dwarf_join *j, const struct file_request *r)
+static struct split_file *open_file(struct split_files *s, const struct dwarf *d, const struct file_request *r)
 {
 	char path[PATH_MAX];
-	const struct file_source *files = j->in->files;
+	const struct file_source *files = d->in.files;
 	int fd = files ? files->open(files->context, r, path, sizeof path) : -1;
 	if (fd < 0)
 		return NULL;
@@ -205,26 +213,30 @@ static struct unit *unit_of_package(struct split_files *s, const struct unit *sk
 	return unit_of_id(part, skeleton, budget);
 }
 
-static struct unit *find_unit(struct split_files *s, const struct dwarf_join *j, const struct unit *skeleton, struct budget *budget)
+static struct unit *find_unit(struct split_files *s, const struct dwarf *d, const struct unit *skeleton, struct budget *budget)
 {
-	const char *of = j->in->file->path;
+	const char *of = d->in.file->path;
 	if (!s->asked_package) {
 		s->asked_package = true;
-		s->package = open_file(s, j, &(struct file_request){ .kind = FILE_DWP, .of = of, .build_id = "" });
+		s->package = open_file(s, d, &(struct file_request){ .kind = FILE_DWP, .of = of, .build_id = "" });
 	}
 	struct unit *u = unit_of_package(s, skeleton, budget);
 	if (u || !spend(budget, FILE_COST))
 		return u;
-	struct split_file *f = open_file(s, j, &(struct file_request){ .kind = FILE_DWO, .of = of, .name = skeleton->split_name,
+	struct split_file *f = open_file(s, d, &(struct file_request){ .kind = FILE_DWO, .of = of, .name = skeleton->split_name,
 		.folder = skeleton->folder, .build_id = "" });
 	return f ? unit_of_id(&f->dwarf, skeleton, budget) : NULL;
 }
 
-const struct unit *split_unit(struct dwarf_worker *w, const struct unit *skeleton)
+const struct unit *split_unit(struct dwarf_worker *w, struct unit *skeleton)
 {
-	struct split_files *s = w->join->split;
-	pthread_mutex_lock(&s->lock);
-	const struct unit *u = find_unit(s, w->join, skeleton, &w->budget);
-	pthread_mutex_unlock(&s->lock);
+	struct dwarf *d = w->join->dwarf;
+	pthread_mutex_lock(&d->split->lock);
+	if (!skeleton->asked_split) {
+		skeleton->split = find_unit(d->split, d, skeleton, &w->budget);
+		skeleton->asked_split = !w->budget.exceeded;
+	}
+	const struct unit *u = skeleton->split;
+	pthread_mutex_unlock(&d->split->lock);
 	return u;
 }

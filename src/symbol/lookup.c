@@ -1,53 +1,30 @@
 /*
  * The cache is asked first, and joined with the sorted addresses like everything else. An answer that debug information gave is
- * final. A poorer one comes with the note of what was looked for in vain when it was found: it is taken while that is still
- * not there, which costs a few calls of stat a binary.
- *
- * A note is a struct note, then each request that nobody answered (the first of a kind; packed), with its length before it.
+ * final. A poorer one comes with the note of what was looked for in vain when it was found (notes.h): it is taken while that is still
+ * not there. What symbol tables gave because debug information was too much for a worker is never kept: it might not be, next time.
  */
 #include "symbol/lookup.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "symbol/file_request.h"
+#include "base/processors.h"
 #include "symbol/locate.h"
-#include "symbol/resolve.h"
+#include "symbol/notes.h"
 #include "symbol/sandbox.h"
 
-#define ASK_NETWORK_AGAIN_SECONDS 3600
 #define BIG_FILE ((uint64_t)16 << 20)
-#define KINDS (FILE_DWP + 1)
-
-enum note_flags {
-	NOTE_DEBUG_INFO = 1,         /* the binary had some itself */
-	NOTE_SYMTAB = 2,             /* and a .symtab */
-	NOTE_NETWORK = 4,            /* debuginfod was asked, too */
-};
-
-struct note {
-	uint32_t flags;
-	uint32_t n_requests;
-};
-
-/* A source of files that remembers what it did not have. */
-struct recorder {
-	struct file_source inner;
-	bool seen[KINDS];
-	struct note note;
-	struct buf requests;
-};
+#define MEMORY_OF_THREAD ((uint64_t)64 << 20)    /* its stack, and what malloc has for it */
 
 /* One binary's part of a run. */
 struct part {
 	struct lookup *lookup;
 	const struct symbol_options *options;
+	enum symbol_depth depth;
 	uint64_t *missing;           /* addresses, sorted */
 	size_t n_missing;
-	struct recorder recorder;
-	struct file_source files;    /* the recorder */
+	struct note_taker notes;
+	struct file_source files;    /* the note taker's */
 };
 
 /* --- beginning --- */
@@ -161,143 +138,90 @@ static void join(struct lookup *l, const struct answers *a, enum answer_quality 
 	}
 }
 
-/* --- notes --- */
-
-static int record_open(void *context, const struct file_request *r, char *ret_path, unsigned long size)
+void lookup_take(struct lookup *l, const struct answers *a)
 {
-	struct recorder *c = context;
-	char packed[FILE_REQUEST_MAX];
-	int fd = c->inner.open(c->inner.context, r, ret_path, size);
-	if (fd >= 0 || c->seen[r->kind])
-		return fd;
-	uint32_t n = (uint32_t)file_request_pack(r, packed, sizeof(packed));
-	c->seen[r->kind] = true;
-	c->note.n_requests += n > 0;
-	buf_add(&c->requests, &n, n ? sizeof(n) : 0);
-	buf_add(&c->requests, packed, n);
-	return fd;
+	join(l, a, ANSWER_NOTHING);
 }
 
-/* The n-th request in a note; false when there is no such. */
-static bool next_request(const char *bytes, size_t n, size_t *at, struct file_request *ret)
+size_t lookup_missing(const struct lookup *l, uint64_t *ret)
 {
-	uint32_t length;
-	if (n - *at < sizeof(length))
-		return false;
-	memcpy(&length, bytes + *at, sizeof(length));
-	*at += sizeof(length);
-	if (length > n - *at || !file_request_unpack(bytes + *at, length, ret))
-		return false;
-	*at += length;
-	return true;
-}
-
-static bool is_there(const struct symbol_options *o, const struct file_request *r)
-{
-	struct symbol_options local = *o;
-	struct locator locator;
-	char path[FILE_REQUEST_MAX];
-	local.debuginfod = NULL;
-	locator_init(&locator, &local, NULL);
-	struct file_source files = locator_files(&locator);
-	int fd = files.open(files.context, r, path, sizeof(path));
-	if (fd >= 0)
-		close(fd);
-	locator_finish(&locator);
-	return fd >= 0;
-}
-
-/* Would its poor answers be as poor today? */
-static bool still_holds(const struct cache_segment *s, const struct elf_file *binary, const struct symbol_options *o)
-{
-	struct note note;
-	size_t at = sizeof(note);
-	if (s->note_bytes < at)
-		return false;
-	memcpy(&note, s->note, sizeof(note));
-	if ((binary->has_debug_info && !(note.flags & NOTE_DEBUG_INFO)) || (binary->has_symtab && !(note.flags & NOTE_SYMTAB)))
-		return false;
-	uint64_t now = (uint64_t)time(NULL);
-	if (note.n_requests && o->debuginfod &&
-	    (!(note.flags & NOTE_NETWORK) || now < s->time || now - s->time > ASK_NETWORK_AGAIN_SECONDS))
-		return false;
-	for (uint32_t i = 0; i < note.n_requests; i++) {
-		struct file_request r;
-		if (!next_request(s->note, s->note_bytes, &at, &r) || is_there(o, &r))
-			return false;
-	}
-	return true;
+	size_t n = 0;
+	for (size_t i = 0; i < l->n; i++)
+		if (!l->hits[i].from)
+			ret[n++] = l->addresses[i];
+	return n;
 }
 
 /* --- the cache --- */
 
-static bool uses_cache(const struct lookup *l, const struct symbol_options *o)
+bool lookup_uses_cache(const struct elf_file *binary, const struct symbol_options *o)
 {
-	return !o->no_cache && o->depth == SYMBOL_FULL && *l->binary->build_id;
+	return !o->no_cache && o->depth == SYMBOL_FULL && *binary->build_id;
 }
 
-static void ask_cache(struct lookup *l, const struct symbol_options *o)
+static bool holds(struct cache_segment *s, const struct elf_file *binary, const struct symbol_options *o)
 {
-	cache_open(&l->cache, l->binary->build_id);
+	if (!s->was_judged)
+		s->holds = note_holds(s, binary, o);
+	s->was_judged = true;
+	return s->holds;
+}
+
+void lookup_take_cached(struct lookup *l, struct cache_file *c, const struct symbol_options *o)
+{
 	bool all = false;
-	for (size_t k = 0; k < l->cache.n && !all; k++) {
-		join(l, &l->cache.segments[k].answers, ANSWER_DEBUG);
+	for (size_t k = 0; k < c->n && !all; k++) {
+		join(l, &c->segments[k].answers, ANSWER_DEBUG);
 		all = true;
 		for (size_t i = 0; i < l->n && all; i++)
 			all = l->hits[i].from != NULL;
 	}
 	/* Poor ones only where somebody has nothing better: then it is worth asking whether they hold. */
-	for (size_t k = 0; k < l->cache.n && !all; k++)
-		if (still_holds(&l->cache.segments[k], l->binary, o))
-			join(l, &l->cache.segments[k].answers, ANSWER_NOTHING);
-}
-
-static void tell_cache(const struct part *p)
-{
-	const struct lookup *l = p->lookup;
-	const struct recorder *r = &p->recorder;
-	struct note note = r->note;
-	struct buf bytes;
-	note.flags = (l->binary->has_debug_info ? NOTE_DEBUG_INFO : 0) | (l->binary->has_symtab ? NOTE_SYMTAB : 0) |
-	             (p->options->debuginfod ? NOTE_NETWORK : 0);
-	buf_init(&bytes, CACHE_NOTE_MAX);
-	buf_add(&bytes, &note, sizeof(note));
-	buf_add(&bytes, r->requests.data, r->requests.len);
-	if (!bytes.failed && !r->requests.failed)
-		cache_append(l->binary->build_id, l->task.block, l->task.block_bytes, bytes.data, bytes.len);
-	buf_finish(&bytes);
+	for (size_t k = 0; k < c->n && !all; k++)
+		if (holds(&c->segments[k], l->binary, o))
+			join(l, &c->segments[k].answers, ANSWER_NOTHING);
 }
 
 /* --- workers --- */
 
-enum worker_flags { WAS_DAMAGED = 1 };
+struct resolve_options lookup_reader(enum symbol_depth depth, uint64_t memory_limit, const struct file_source *files)
+{
+	uint64_t memory = memory_limit ? memory_limit : SANDBOX_MEMORY;
+	size_t threads = processors_available();
+	/* Threads that take all the memory leave none to work with. */
+	if (threads > memory / MEMORY_OF_THREAD)
+		threads = memory / MEMORY_OF_THREAD ? (size_t)(memory / MEMORY_OF_THREAD) : 1;
+	return (struct resolve_options){
+		.depth = depth, .files = files, .threads = threads, .decompressed_limit = memory - memory / 4, .kept_limit = memory / 8,
+	};
+}
+
+bool lookup_may_try_tables(const struct worker_task *t)
+{
+	return t->end == WORKER_NO_MEMORY || t->end == WORKER_TIMEOUT || t->end == WORKER_DIED;
+}
 
 static int resolve_part(void *context, const struct file_source *files, struct buf *block, uint32_t *ret_flags, struct error *err)
 {
 	const struct part *p = context;
-	uint64_t memory = p->options->memory_limit ? p->options->memory_limit : SANDBOX_MEMORY;
-	struct resolve_options o = { .depth = p->options->depth, .files = files, .decompressed_limit = memory - memory / 4 };
+	struct resolve_options o = lookup_reader(p->depth, p->options->memory_limit, files);
 	struct resolve_result result = { 0 };
 	if (p->lookup->binary->bytes > BIG_FILE)
 		worker_take_big_pages();
 	int rc = resolve(p->lookup->binary, p->missing, p->n_missing, &o, block, &result, err);
-	*ret_flags = result.damaged ? WAS_DAMAGED : 0;
+	*ret_flags = result.damaged ? LOOKUP_DAMAGED : 0;
 	return rc;
 }
 
 static int begin_part(struct part *p, struct lookup *l, const struct symbol_options *o, struct locator *locator, struct error *err)
 {
-	*p = (struct part){ .lookup = l, .options = o };
-	p->recorder.inner = locator_files(locator);
-	buf_init(&p->recorder.requests, CACHE_NOTE_MAX);
-	p->files = (struct file_source){ record_open, &p->recorder };
+	*p = (struct part){ .lookup = l, .options = o, .depth = o->depth };
+	note_taker_init(&p->notes, locator_files(locator));
+	p->files = note_taker_files(&p->notes);
 	p->missing = malloc((l->n + 1) * sizeof(*p->missing));
 	if (!p->missing)
 		return error_nomem(err, "addresses");
-	for (size_t i = 0; i < l->n; i++)
-		if (!l->hits[i].from)
-			p->missing[p->n_missing++] = l->addresses[i];
-	l->n_asked = p->n_missing;
+	l->n_asked = p->n_missing = lookup_missing(l, p->missing);
 	l->task = (struct worker_task){ .job = resolve_part, .context = p, .files = &p->files };
 	return 0;
 }
@@ -307,15 +231,17 @@ static void end_part(struct part *p)
 	struct lookup *l = p->lookup;
 	if (!l || p->n_missing == 0)
 		return;
+	l->poor = p->depth != p->options->depth && l->task.end == WORKER_ANSWERED;
 	if (l->task.end != WORKER_ANSWERED) {
-		l->error = l->task.error;
+		l->error = l->error.code ? l->error : l->task.error;
 	} else if (answers_open(&l->fresh, l->task.block, l->task.block_bytes, NULL)) {
 		error_set(&l->error, E_FORMAT, "its reader answered with nonsense");
+		l->poor = false;
 	} else {
-		l->damaged = l->task.flags & WAS_DAMAGED;
-		join(l, &l->fresh, ANSWER_NOTHING);
-		if (!l->damaged && uses_cache(l, p->options))
-			tell_cache(p);
+		l->damaged = l->task.flags & LOOKUP_DAMAGED;
+		lookup_take(l, &l->fresh);
+		if (!l->damaged && !l->poor && lookup_uses_cache(l->binary, p->options))
+			note_and_keep(&p->notes, l->binary, p->options, l->task.block, l->task.block_bytes);
 	}
 }
 
@@ -327,24 +253,44 @@ static int compare_parts(const void *a, const void *b)
 	return m > n ? -1 : m < n;
 }
 
+static void run_some(struct part **parts, size_t n, uint32_t timeout_ms, struct worker_task *room)
+{
+	struct worker_options w = { .timeout_ms = timeout_ms, .memory_bytes = n ? parts[0]->options->memory_limit : 0 };
+	for (size_t i = 0; i < n; i++)
+		room[i] = parts[i]->lookup->task;
+	workers_run(room, n, &w);
+	for (size_t i = 0; i < n; i++)
+		parts[i]->lookup->task = room[i];
+}
+
+/* Its worker failed over debug information: it is asked for symbols. */
+static void ask_less(struct part *p)
+{
+	struct lookup *l = p->lookup;
+	l->error = l->task.error;
+	worker_task_finish(&l->task);
+	p->depth = SYMBOL_TABLE;
+	l->task = (struct worker_task){ .job = resolve_part, .context = p, .files = &p->files };
+}
+
 static int run_parts(struct part *parts, size_t n, const struct symbol_options *o, struct error *err)
 {
 	struct part **order = calloc(n + 1, sizeof(*order));
 	struct worker_task *tasks = calloc(n + 1, sizeof(*tasks));
-	size_t n_tasks = 0;
+	size_t n_tasks = 0, n_again = 0;
 	int rc = order && tasks ? 0 : error_nomem(err, "workers");
 	for (size_t i = 0; i < n && rc == 0; i++)
 		if (parts[i].n_missing)
 			order[n_tasks++] = &parts[i];
-	if (n_tasks) {
-		struct worker_options w = { .timeout_ms = o->timeout_ms, .memory_bytes = o->memory_limit };
+	if (n_tasks)
 		qsort(order, n_tasks, sizeof(*order), compare_parts);
-		for (size_t i = 0; i < n_tasks; i++)
-			tasks[i] = order[i]->lookup->task;
-		workers_run(tasks, n_tasks, &w);
-		for (size_t i = 0; i < n_tasks; i++)
-			order[i]->lookup->task = tasks[i];
-	}
+	run_some(order, n_tasks, o->timeout_ms, tasks);
+	for (size_t i = 0; i < n_tasks; i++)
+		if (o->depth == SYMBOL_FULL && lookup_may_try_tables(&order[i]->lookup->task)) {
+			ask_less(order[i]);
+			order[n_again++] = order[i];
+		}
+	run_some(order, n_again, LOOKUP_TABLES_MS, tasks);
 	free(order);
 	free(tasks);
 	return rc;
@@ -359,8 +305,10 @@ int lookups_run(struct lookup *l, size_t n, const struct symbol_options *o, stru
 	locator_init(&locator, o, warnings);
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		if (l[i].n && uses_cache(&l[i], o))
-			ask_cache(&l[i], o);
+		if (l[i].n && lookup_uses_cache(l[i].binary, o)) {
+			cache_open(&l[i].cache, l[i].binary->build_id);
+			lookup_take_cached(&l[i], &l[i].cache, o);
+		}
 		if (l[i].n)
 			rc = begin_part(&parts[i], &l[i], o, &locator, err);
 	}
@@ -370,7 +318,7 @@ int lookups_run(struct lookup *l, size_t n, const struct symbol_options *o, stru
 		if (rc == 0)
 			end_part(&parts[i]);
 		free(parts[i].missing);
-		buf_finish(&parts[i].recorder.requests);
+		note_taker_finish(&parts[i].notes);
 	}
 	locator_finish(&locator);
 	free(parts);

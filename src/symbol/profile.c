@@ -310,9 +310,11 @@ static void warn_missing(const struct work *w, struct buf *warnings, const struc
 static void warn_unread(struct buf *warnings, const struct elf_file *f, const struct lookup *l)
 {
 	struct error e;
+	const char *frames = l->n_asked < l->n ? "some of its" : "its";
 	if (l->error.code) {
-		error_set(&e, E_FORMAT, "%.200s: %s; %s frames stay unnamed; --symbols table reads less of it", f->path, l->error.text,
-		          l->n_asked < l->n ? "some of its" : "its");
+		const char *missing = l->poor ? "have names of symbols only: no lines, and inlined functions are missing" : "stay unnamed";
+		error_set(&e, E_FORMAT, "%.200s: %s; %s frames %s%s", f->path, l->error.text, frames, missing,
+		          l->error.code == E_NOMEM ? "; --memory-limit gives it more" : "");
 		binaries_warn(warnings, e.text);
 	}
 	if (l->damaged) {

@@ -12,9 +12,10 @@
 
 struct resolve_options {
 	enum symbol_depth depth;
-	const struct file_source *files;     /* NULL: the binary only */
+	const struct file_source *files;     /* NULL: the binary only; borrowed */
 	size_t threads;                      /* 0: as many as there are processors, at most 8 */
-	uint64_t decompressed_limit;         /* bytes; 0: 4 GiB */
+	uint64_t decompressed_limit;         /* bytes, of each file; with more it is E_NOMEM; 0: 4 GiB */
+	uint64_t kept_limit;                 /* bytes a reader keeps for a few addresses; 0: 64 MiB, which is the most */
 };
 
 struct resolve_result {
@@ -24,9 +25,23 @@ struct resolve_result {
 };
 
 /*
+ * A binary that may be asked again and again: its files stay open, its sections unpacked, and, from the second question of at most
+ * RESOLVER_FEW addresses on, what was read for them is indexed and kept. Answers are those that all addresses together would get.
+ */
+struct resolver;
+#define RESOLVER_FEW 64
+
+/* f stays the caller's, until resolver_close(). Nothing is read yet. E_NOMEM. */
+int resolver_open(struct resolver **ret, const struct elf_file *f, const struct resolve_options *o, struct error *err);
+/*
  * addresses: the file's own, sorted, without repeats. Each gets an answer, if only one of ANSWER_NOTHING, in a block of answers in an empty
  * buf. E_NOMEM, E_LIMIT.
  */
+int resolver_ask(struct resolver *r, const uint64_t *addresses, size_t n, struct buf *ret, struct resolve_result *ret_result,
+                 struct error *err);
+void resolver_close(struct resolver *r);
+
+/* One question. */
 int resolve(const struct elf_file *f, const uint64_t *addresses, size_t n, const struct resolve_options *o,
             struct buf *ret, struct resolve_result *ret_result, struct error *err);
 

@@ -162,12 +162,13 @@ static bool unpack(const struct packed *p, uint8_t *to)
 	return good;
 }
 
-/* NULL when it is damaged, or there is no memory. */
-static const uint8_t *unpack_mapped(const struct packed *p)
+/* NULL when it is damaged; with *ret_too_big, when there is no memory. */
+static const uint8_t *unpack_mapped(const struct packed *p, bool *ret_too_big)
 {
 	size_t n = p->bytes + SPAN_SLACK;
 	uint8_t *to = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (to == MAP_FAILED)
+	*ret_too_big = to == MAP_FAILED;
+	if (*ret_too_big)
 		return NULL;
 	/* A page fault costs as much as unpacking a page. */
 	madvise(to, n, MADV_HUGEPAGE);
@@ -209,8 +210,10 @@ static bool is_allowed(struct debug_sections *s, const struct packed *p)
 		return false;
 	if (p->packing == PLAIN)
 		return true;
-	if (p->bytes > s->limit_bytes)
+	if (p->bytes > s->limit_bytes) {
+		s->too_big = true;
 		return false;
+	}
 	s->limit_bytes -= p->bytes;
 	return true;
 }
@@ -231,8 +234,10 @@ static void read_section(struct debug_sections *s, enum debug_section which)
 	}
 	s->busy[which] = true;
 	pthread_mutex_unlock(&s->lock);
-	const uint8_t *at = unpack_mapped(&p);
+	bool too_big;
+	const uint8_t *at = unpack_mapped(&p, &too_big);
 	pthread_mutex_lock(&s->lock);
+	s->too_big |= too_big;
 	if (at)
 		s->of[which] = (struct span){ at, p.bytes };
 	else

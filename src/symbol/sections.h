@@ -54,6 +54,7 @@ struct debug_sections {
 	bool busy[DEBUG_SECTIONS];
 	bool owned[DEBUG_SECTIONS];          /* mapped by us, with the slack */
 	bool damaged;                        /* some section could not be decompressed, or is past the limit */
+	bool too_big;                        /* it was past the limit, or past the memory that is there */
 	pthread_mutex_t lock;                /* guards all of the above but image, swapped and split; not held while decompressing */
 	pthread_cond_t done;
 };

@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "symbol/lookup.h"
+#include "symbol/talk.h"
 
 #define NAMES_MAX ((size_t)1 << 30)
 
@@ -115,31 +116,45 @@ size_t symbol_answer(const struct symbol_answers *a, size_t i, struct symbol_fra
 	return n;
 }
 
-/* f's own addresses. */
-static int resolve_in(const struct elf_file *f, const uint64_t *addresses, size_t n, enum symbol_depth depth,
-                      const struct symbol_options *o, struct symbol_answers *ret, struct error *err)
+struct symbol_talk {
+	struct elf_file file;
+	struct symbol_options options;
+	struct talk *talk;
+};
+
+/* f's own addresses; talk may be NULL. */
+static int resolve_in(const struct elf_file *f, const uint64_t *addresses, size_t n, const struct symbol_options *o, struct talk *talk,
+                      struct symbol_answers *ret, struct error *err)
 {
-	struct symbol_options options = o ? *o : (struct symbol_options){ .depth = depth };
 	struct symbol_answers a = { .n = n, .storage = calloc(1, sizeof(struct storage)) };
 	struct storage *s = a.storage;
-	options.depth = depth;
 	if (!s)
 		return error_nomem(err, "answers");
-	s->mode = options.demangle;
-	int rc = lookup_begin(&s->lookup, f, addresses, n, err);
-	if (rc == 0 && depth != SYMBOL_NONE)
-		rc = lookups_run(&s->lookup, 1, &options, NULL, err);
-	if (rc == 0 && s->lookup.error.code)
-		rc = error_set(err, s->lookup.error.code, "%s: %s", f->path, s->lookup.error.text);
+	struct lookup *l = &s->lookup;
+	s->mode = o->demangle;
+	int rc = lookup_begin(l, f, addresses, n, err);
+	if (rc == 0 && o->depth != SYMBOL_NONE)
+		rc = talk ? talk_ask(talk, l, err) : lookups_run(l, 1, o, NULL, err);
+	if (rc == 0 && l->error.code)
+		error_set(&a.poor, l->error.code, "%s: %s", f->path, l->error.text);
+	if (rc == 0 && l->error.code && !l->poor)
+		rc = error_set(err, l->error.code, "%s", a.poor.text);
 	if (rc == 0)
 		rc = make_names(s, err);
-	a.damaged = s->lookup.damaged;
-	s->lookup.binary = NULL;
+	a.damaged = l->damaged;
+	l->binary = NULL;
 	if (rc)
 		symbol_answers_finish(&a);
 	else
 		*ret = a;
 	return rc;
+}
+
+static struct symbol_options options_of(const struct symbol_options *o, enum symbol_depth depth)
+{
+	struct symbol_options options = o ? *o : (struct symbol_options){ .depth = depth };
+	options.depth = depth;
+	return options;
 }
 
 static int open_binary(struct elf_file *f, const char *path, const char *build_id, struct error *err)
@@ -156,9 +171,10 @@ int symbol_resolve_addresses(const char *path, const char *build_id, const uint6
                              struct symbol_answers *ret, struct error *err)
 {
 	struct elf_file f;
+	struct symbol_options options = options_of(o, depth);
 	int rc = open_binary(&f, path, build_id, err);
 	if (rc == 0)
-		rc = resolve_in(&f, addresses, n, depth, o, ret, err);
+		rc = resolve_in(&f, addresses, n, &options, NULL, ret, err);
 	elf_file_finish(&f);
 	return rc;
 }
@@ -168,6 +184,7 @@ int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_
                    struct symbol_answers *ret, struct error *err)
 {
 	struct elf_file f;
+	struct symbol_options options = options_of(o, depth);
 	uint64_t *addresses = malloc((n + 1) * sizeof(*addresses));
 	int rc = open_binary(&f, path, build_id, err);
 	if (rc == 0 && !addresses)
@@ -176,10 +193,41 @@ int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_
 		if (!elf_file_address(&f, file_offsets[i], &addresses[i]))
 			addresses[i] = NO_ADDRESS;
 	if (rc == 0)
-		rc = resolve_in(&f, addresses, n, depth, o, ret, err);
+		rc = resolve_in(&f, addresses, n, &options, NULL, ret, err);
 	free(addresses);
 	elf_file_finish(&f);
 	return rc;
+}
+
+int symbol_talk_begin(struct symbol_talk **ret, const char *path, const char *build_id, enum symbol_depth depth,
+                      const struct symbol_options *o, struct error *err)
+{
+	struct symbol_talk *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_nomem(err, "a conversation");
+	t->options = options_of(o, depth);
+	int rc = open_binary(&t->file, path, build_id, err);
+	if (rc == 0)
+		rc = talk_begin(&t->talk, &t->file, &t->options, err);
+	if (rc)
+		symbol_talk_end(t);
+	else
+		*ret = t;
+	return rc;
+}
+
+int symbol_talk_ask(struct symbol_talk *t, const uint64_t *addresses, size_t n, struct symbol_answers *ret, struct error *err)
+{
+	return resolve_in(&t->file, addresses, n, &t->options, t->talk, ret, err);
+}
+
+void symbol_talk_end(struct symbol_talk *t)
+{
+	if (!t)
+		return;
+	talk_end(t->talk);
+	elf_file_finish(&t->file);
+	free(t);
 }
 
 void symbol_answers_finish(struct symbol_answers *a)

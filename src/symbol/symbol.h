@@ -44,6 +44,7 @@ struct symbol_frame {
 struct symbol_answers {
 	size_t n;
 	bool damaged;                       /* not all of the debug information could be read */
+	struct error poor;                  /* code 0, or why names are those of symbol tables, without lines and inlined functions; "PATH: ..." */
 	void *storage;
 };
 
@@ -57,7 +58,7 @@ void symbol_answer_expect(const struct symbol_answers *a, size_t i);
 /*
  * Resolves file offsets in the binary at path. build_id (hex, may be "") must equal the file's when both have one:
  * E_FORMAT otherwise ("... is not the file the profile was taken from"), or when reading it crashed. An unreadable file is E_IO,
- * one that takes too long, or whose names are beyond all measure, E_LIMIT.
+ * one that takes too long, or whose names are beyond all measure, E_LIMIT. If only its debug information is so, answers are poor.
  */
 int symbol_resolve(const char *path, const char *build_id, const uint64_t *file_offsets, size_t n,
                    enum symbol_depth depth, const struct symbol_options *o,
@@ -67,6 +68,18 @@ int symbol_resolve_addresses(const char *path, const char *build_id, const uint6
                              enum symbol_depth depth, const struct symbol_options *o,
                              struct symbol_answers *ret, struct error *err);
 void symbol_answers_finish(struct symbol_answers *a);
+
+/*
+ * The same again and again, for whoever waits for an answer before the next question: what is read for one is kept for the
+ * next, in a worker that stays. Questions of a few addresses (64) gain most. From one thread, which lives as long as the talk.
+ */
+struct symbol_talk;
+/* What o points to stays the caller's. Nothing is read yet but the file's headers. */
+int symbol_talk_begin(struct symbol_talk **ret, const char *path, const char *build_id, enum symbol_depth depth,
+                      const struct symbol_options *o, struct error *err);
+/* As symbol_resolve_addresses(). Answers are finished before the talk ends. */
+int symbol_talk_ask(struct symbol_talk *t, const uint64_t *addresses, size_t n, struct symbol_answers *ret, struct error *err);
+void symbol_talk_end(struct symbol_talk *t);
 
 /*
  * Names every location of the profile that has no lines yet. What cannot be read leaves its frames

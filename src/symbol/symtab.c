@@ -1,6 +1,7 @@
 /*
  * An inverted join: the table is streamed once and each symbol looked up among the addresses,
- * so nothing is sorted or stored but the best candidate of each address.
+ * so nothing is sorted or stored but the best candidate of each address. Where a few addresses are asked again and again, the
+ * table is sorted once, and those symbols alone are streamed that can matter: what covers an address, and what begins last before it.
  */
 #include "symbol/symtab.h"
 
@@ -19,6 +20,7 @@
 #define SECTIONS_MAX (1u << 20)
 #define BUCKETS_MAX (1u << 20)
 #define SEGMENTS_MAX 64
+#define FEW_SYMBOLS_MAX 65536                    /* that a few addresses can be about */
 
 /* Small, since they lie as spread as the addresses do. */
 struct candidate {
@@ -30,6 +32,7 @@ struct candidate {
 };
 
 struct table {
+	struct symtab *symtab;
 	const struct elf_image *image;
 	const char *names;
 	size_t names_bytes;
@@ -43,8 +46,6 @@ struct table {
 	struct candidate *unsized;   /* at the first address past its start: taken over by those behind */
 	uint64_t *floor;             /* likewise: the last symbol start at or before */
 	uint64_t pairs;              /* still allowed */
-	uint64_t *ends;              /* of executable sections, by section number; 0: not executable */
-	size_t n_ends;
 	bool thumb;                  /* bit 0 of an address isn't part of it */
 };
 
@@ -120,8 +121,8 @@ static bool add_sized(struct table *t, const struct candidate *c, uint64_t size,
 static uint64_t code_end(const struct table *t, uint64_t address, uint16_t section)
 {
 	struct elf_segment g;
-	if (t->n_ends)
-		return section < t->n_ends ? t->ends[section] : 0;
+	if (t->symtab->n_ends)
+		return section < t->symtab->n_ends ? t->symtab->ends[section] : 0;
 	for (uint32_t i = 0; i < SEGMENTS_MAX && elf_segment(t->image, i, &g); i++)
 		if (g.type == PT_LOAD && (g.flags & PF_X) && address - g.address < g.memory_bytes)
 			return g.address + g.memory_bytes;
@@ -135,15 +136,22 @@ static bool has_name(const struct table *t, const struct elf_symbol *s)
 	return in > 0 && in < t->names_bytes;
 }
 
-/* False when the table can't be true. */
-static bool add_symbol(struct table *t, const struct elf_symbol *s)
+/* Can it name code at all? */
+static bool read_candidate(const struct table *t, const struct elf_symbol *s, struct candidate *ret)
 {
 	bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
 	if ((!function && s->type != STT_NOTYPE) || s->section == SHN_UNDEF || !has_name(t, s))
-		return true;
-	struct candidate c = { .start = s->value & ~(uint64_t)t->thumb, .name = (uint32_t)(s->name - t->names),
-		               .section = s->section, .rank = function ? 2 : 1, .binding = s->binding };
-	if (c.start > t->addresses[t->n - 1] || !code_end(t, c.start, c.section))
+		return false;
+	*ret = (struct candidate){ .start = s->value & ~(uint64_t)t->thumb, .name = (uint32_t)(s->name - t->names),
+		                   .section = s->section, .rank = function ? 2 : 1, .binding = s->binding };
+	return true;
+}
+
+/* False when the table can't be true. */
+static bool add_symbol(struct table *t, const struct elf_symbol *s)
+{
+	struct candidate c;
+	if (!read_candidate(t, s, &c) || c.start > t->addresses[t->n - 1] || !code_end(t, c.start, c.section))
 		return true;
 	size_t first = lower_bound(t, c.start);
 	if (c.start > t->floor[first] || !t->floor[first])
@@ -151,24 +159,10 @@ static bool add_symbol(struct table *t, const struct elf_symbol *s)
 	if (s->bytes)
 		return add_sized(t, &c, s->bytes, first);
 	/* A local label in the middle of a function names nothing; a function or a global one does. */
-	bool names = t->complete && (function || c.binding != STB_LOCAL);
+	bool names = t->complete && (c.rank == 2 || c.binding != STB_LOCAL);
 	struct candidate *have = &t->unsized[first];
 	if (names && (!have->rank || c.start > have->start || (c.start == have->start && better(t, &c, have))))
 		*have = c;
-	return true;
-}
-
-static bool read_code_sections(struct table *t)
-{
-	size_t n = t->image->n_sections < SECTIONS_MAX ? t->image->n_sections : SECTIONS_MAX;
-	struct elf_section s;
-	t->ends = calloc(n + 1, sizeof(*t->ends));
-	if (!t->ends)
-		return false;
-	t->n_ends = n;
-	for (uint32_t i = 1; i < n && elf_section(t->image, i, &s); i++)
-		if (s.flags & SHF_EXECINSTR)
-			t->ends[i] = s.address + s.bytes;
 	return true;
 }
 
@@ -202,33 +196,165 @@ static void choose(const struct table *t, enum symtab_kind kind, struct symtab_h
 	}
 }
 
-int symtab_join(const struct elf_image *e, enum symtab_kind kind, const uint64_t *addresses, size_t n,
-                struct symtab_hit *hits, struct error *err)
+/* --- which symbols --- */
+
+static bool add_all(struct table *t)
 {
-	struct table t = { .image = e, .complete = kind == SYMTAB_FULL, .addresses = addresses, .n = n };
-	struct elf_symbols symbols;
+	struct elf_symbols symbols = t->symtab->symbols;
 	struct elf_symbol s;
-	if (n == 0 || n >= UINT32_MAX || !elf_symbols_begin(&symbols, e, kind == SYMTAB_DYNAMIC))
+	bool good = true;
+	while (good && elf_symbols_next(&symbols, &s))
+		good = add_symbol(t, &s);
+	return good;
+}
+
+static bool sort_all(const struct table *t)
+{
+	struct symtab *y = t->symtab;
+	struct elf_symbols symbols = y->symbols;
+	struct elf_symbol s;
+	struct candidate c;
+	while (elf_symbols_next(&symbols, &s)) {
+		uint64_t end;
+		if (!read_candidate(t, &s, &c) || !code_end(t, c.start, c.section))
+			continue;
+		/* One that can't cover anything still stands where another one ends. */
+		if (__builtin_add_overflow(c.start, s.bytes, &end))
+			end = c.start;
+		if (!intervals_add(&y->sorted, c.start, end, (uint32_t)(symbols.at - 1)))
+			return false;
+	}
+	intervals_sort(&y->sorted);
+	return true;
+}
+
+/* Symbols by their numbers. */
+struct some {
+	uint32_t *numbers;
+	size_t n, capacity;
+	bool too_many;
+};
+
+static void push(struct some *s, uint32_t number)
+{
+	uint32_t *slot = ARRAY_PUSH(s->numbers, s->n, s->capacity, FEW_SYMBOLS_MAX);
+	if (slot)
+		*slot = number;
+	else
+		s->too_many = true;
+}
+
+static void choose_some(const struct intervals *x, uint64_t address, struct some *ret)
+{
+	const struct interval *i;
+	size_t at = intervals_before(x, address);
+	for (size_t k = at; k > 0 && x->items[k - 1].low == x->items[at - 1].low && !ret->too_many; k--)
+		push(ret, x->items[k - 1].value);
+	while (!ret->too_many && (i = intervals_next(x, &at, address)) != NULL)
+		push(ret, i->value);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* In the table's order. False when the table can't be true. */
+static bool add_chosen(struct table *t, struct some *some)
+{
+	struct elf_symbols symbols = t->symtab->symbols;
+	struct elf_symbol s;
+	bool good = true;
+	if (some->n)
+		qsort(some->numbers, some->n, sizeof(*some->numbers), compare_numbers);
+	for (size_t i = 0; i < some->n && good; i++) {
+		if (i && some->numbers[i] == some->numbers[i - 1])
+			continue;
+		symbols.at = some->numbers[i];
+		good = elf_symbols_next(&symbols, &s) && add_symbol(t, &s);
+	}
+	return good;
+}
+
+/* Those that can matter; all of them where that can't be told. */
+static bool add_some(struct table *t)
+{
+	struct symtab *y = t->symtab;
+	struct some some = { .too_many = false };
+	if (!y->is_sorted && !y->cannot_sort) {
+		y->is_sorted = sort_all(t);
+		y->cannot_sort = !y->is_sorted;
+		if (y->cannot_sort)
+			intervals_finish(&y->sorted);
+	}
+	some.too_many = y->cannot_sort;
+	for (size_t i = 0; i < t->n && !some.too_many; i++)
+		choose_some(&y->sorted, t->addresses[i], &some);
+	bool good = some.too_many ? add_all(t) : add_chosen(t, &some);
+	free(some.numbers);
+	return good;
+}
+
+/* --- all of it --- */
+
+static bool read_code_sections(struct symtab *y)
+{
+	size_t n = y->image->n_sections < SECTIONS_MAX ? y->image->n_sections : SECTIONS_MAX;
+	struct elf_section s;
+	y->ends = calloc(n + 1, sizeof(*y->ends));
+	if (!y->ends)
+		return false;
+	y->n_ends = n;
+	for (uint32_t i = 1; i < n && elf_section(y->image, i, &s); i++)
+		if (s.flags & SHF_EXECINSTR)
+			y->ends[i] = s.address + s.bytes;
+	return true;
+}
+
+void symtab_init(struct symtab *s, const struct elf_image *image, enum symtab_kind kind)
+{
+	*s = (struct symtab){ .image = image, .kind = kind };
+}
+
+void symtab_finish(struct symtab *s)
+{
+	free(s->ends);
+	intervals_finish(&s->sorted);
+	*s = (struct symtab){ 0 };
+}
+
+static bool open_table(struct symtab *s)
+{
+	if (s->opened)
+		return true;
+	s->exists = elf_symbols_begin(&s->symbols, s->image, s->kind == SYMTAB_DYNAMIC) && s->symbols.n < UINT32_MAX;
+	s->opened = !s->exists || read_code_sections(s);
+	return s->opened;
+}
+
+int symtab_join(struct symtab *s, const uint64_t *addresses, size_t n, bool few, struct symtab_hit *hits, struct error *err)
+{
+	if (n == 0 || n >= UINT32_MAX)
 		return 0;
-	t.names = symbols.names;
-	t.names_bytes = symbols.names_bytes;
-	t.thumb = e->machine == EM_ARM;
+	if (!open_table(s))
+		return error_nomem(err, "symbols");
+	if (!s->exists)
+		return 0;
+	struct table t = { .symtab = s, .image = s->image, .complete = s->kind == SYMTAB_FULL, .addresses = addresses, .n = n };
+	t.names = s->symbols.names;
+	t.names_bytes = s->symbols.names_bytes;
+	t.thumb = s->image->machine == EM_ARM;
 	t.pairs = PAIRS_BASE + PAIRS_PER_ADDRESS * (uint64_t)n;
 	t.best = calloc(n, sizeof(*t.best));
 	t.unsized = calloc(n, sizeof(*t.unsized));
 	t.floor = calloc(n, sizeof(*t.floor));
-	int rc = 0;
-	if (!t.best || !t.unsized || !t.floor || !read_code_sections(&t) || !make_buckets(&t))
-		rc = error_nomem(err, "symbols");
-	bool good = rc == 0;
-	while (good && elf_symbols_next(&symbols, &s))
-		good = add_symbol(&t, &s);
-	if (good)
-		choose(&t, kind, hits);
+	bool ready = t.best && t.unsized && t.floor && make_buckets(&t);
+	if (ready && (few ? add_some(&t) : add_all(&t)))
+		choose(&t, s->kind, hits);
 	free(t.best);
 	free(t.unsized);
 	free(t.floor);
-	free(t.ends);
 	free(t.buckets);
-	return rc;
+	return ready ? 0 : error_nomem(err, "symbols");
 }

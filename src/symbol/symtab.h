@@ -16,6 +16,7 @@
 
 #include "base/elf_image.h"
 #include "base/error.h"
+#include "symbol/intervals.h"
 
 #define UNSIZED_MAX 65536
 
@@ -32,11 +33,27 @@ struct symtab_hit {
 	enum symtab_kind kind;       /* of the table that named it */
 };
 
+/* A table that may be asked several times. */
+struct symtab {
+	const struct elf_image *image;       /* borrowed */
+	enum symtab_kind kind;
+	bool opened, exists;
+	struct elf_symbols symbols;
+	uint64_t *ends;                      /* of executable sections, by section number; 0: not executable */
+	size_t n_ends;
+	struct intervals sorted;             /* symbols that may name code, by their number; made for the first few addresses */
+	bool is_sorted, cannot_sort;
+};
+
+/* Nothing is read before the first question. */
+void symtab_init(struct symtab *s, const struct elf_image *image, enum symtab_kind kind);
+void symtab_finish(struct symtab *s);
+
 /*
  * Fills those of hits[0..n) that have no name yet. addresses is sorted, without repeats. A table that
- * is damaged or absurdly overlapping fills nothing. E_NOMEM.
+ * is damaged or absurdly overlapping fills nothing. few: the table is sorted, and kept so, instead of gone through; the
+ * answers are the same. E_NOMEM.
  */
-int symtab_join(const struct elf_image *e, enum symtab_kind kind, const uint64_t *addresses, size_t n,
-                struct symtab_hit *hits, struct error *err);
+int symtab_join(struct symtab *s, const uint64_t *addresses, size_t n, bool few, struct symtab_hit *hits, struct error *err);
 
 #endif

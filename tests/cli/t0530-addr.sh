@@ -228,6 +228,76 @@ for style in pprof perf bytes; do
 	ok $? "a client in $style' style" || diagnose err
 done
 
+# One worker reads for the whole conversation; if it is killed, another one goes on; and it ends with addr.
+cat >talk.py <<'END'
+import os, signal, subprocess, sys, time
+
+addresses = [line.strip() for line in open("some")]
+wanted = open("wanted").read().split("\n@\n")
+p = subprocess.Popen([os.environ["HEAPGAUGE"], "addr", "--no-cache", "-aife", "program"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+def workers():
+    return open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()
+
+def ask(i):
+    os.write(p.stdin.fileno(), (addresses[i] + "\n").encode())
+    got = b""
+    while len(got) < len(wanted[i]) + 1:
+        piece = os.read(p.stdout.fileno(), 65536)
+        if not piece:
+            sys.exit("it ended")
+        got += piece
+    if got.decode() != wanted[i] + "\n":
+        sys.exit(f"{addresses[i]}: {got!r}, wanted {wanted[i]!r}")
+
+ask(0)
+first = workers()
+for i in range(1, 20):
+    ask(i)
+    if workers() != first or len(first) != 1:
+        sys.exit(f"workers {first}, then {workers()}")
+os.kill(int(first[0]), signal.SIGKILL)
+for i in range(20, 40):
+    ask(i)
+    if len(workers()) != 1 or workers() == first:
+        sys.exit(f"workers {first}, killed; then {workers()}")
+last = workers()[0]
+p.stdin.close()
+status = p.wait()
+for _ in range(100):
+    if not os.path.exists(f"/proc/{last}"):
+        break
+    time.sleep(0.02)
+else:
+    sys.exit("its worker is still there")
+sys.exit(status)
+END
+if [ -r "/proc/$$/task/$$/children" ]; then
+	python3 talk.py >err 2>&1
+	ok $? "one worker for a conversation, and another one when it is killed" || diagnose err
+else
+	skip "one worker for a conversation" "the kernel does not list children"
+fi
+
+# Debug information that takes more than it may: symbols answer, once with a warning, and the cache has none of that.
+{
+	echo 'enum much {'
+	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "\tword_number_%d,\n", i }'
+	printf '};\nenum much big_one;\n__attribute__((noinline)) int big_two(int x)\n{\n\treturn x * 3 + (big_one == word_number_7);\n}\n'
+	printf 'int main(int n, char **v)\n{\n\t(void)v;\n\treturn big_two(n);\n}\n'
+} >much.c
+gcc -O1 -g -gz=zlib -Wl,--build-id -o much much.c
+at=$(nm much | awk '$3 == "big_two" { print $1 }')
+printf '%s\nmain\n%s\n' "$at" "$at" >questions
+rm -rf "$XDG_CACHE_HOME"
+runs 0 "too little memory" heapgauge addr --memory-limit 1M -fe much @questions
+is "names are symbols'" "$(tr '\n' ' ' <out)" "big_two ??:? main ??:? big_two ??:? "
+is "said once" "$(cat err)" "heapgauge: warning: much: its reader ran out of memory (limit 1 MiB); names are those of symbols: no lines, and inlined functions are missing; --memory-limit gives it more"
+is "nothing is kept" "$(find "$XDG_CACHE_HOME" -type f 2>/dev/null | wc -l)" 0
+runs 0 "with enough of it" heapgauge addr -sfe much "$at"
+is "there are lines" "$(tr '\n' ' ' <out)" "big_two much.c:60006 "
+is "which are kept" "$(find "$XDG_CACHE_HOME" -type f 2>/dev/null | wc -l)" 1
+
 # A crowd of addresses through a pipe, in pieces, comes back whole and in order.
 for _ in $(seq 30); do cat addresses; done | head -n 20000 >crowd
 heapgauge addr -fi -e program <crowd >wanted

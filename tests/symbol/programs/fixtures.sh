@@ -108,3 +108,12 @@ separate no-id system/usr/bin/linked && mv system/usr/bin/linked.debug system/us
 mkdir -p "pprof/$id" symbols/.build-id/${id:0:2}
 cp whole "pprof/$id/anything"
 strip --strip-debug -o "symbols/.build-id/${id:0:2}/${id:2}.debug" whole
+
+# Debug information of megabytes, packed into little.
+{
+	echo 'enum much {'
+	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "\tword_number_%d,\n", i }'
+	printf '};\nenum much big_one;\nint big_two(int x)\n{\n\treturn x * 3 + (big_one == word_number_7);\n}\n'
+	printf 'int main(int n, char **v)\n{\n\t(void)v;\n\treturn big_two(n);\n}\n'
+} >much.c
+gcc -O1 -fno-inline -g -gz=zlib -Wl,--build-id -o much much.c
