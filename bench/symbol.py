@@ -15,8 +15,10 @@ import os
 import random
 import re
 import shutil
+import statistics
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = int(os.environ.get("BENCH_LIMIT", "120"))
@@ -31,6 +33,8 @@ TIMED = ("z3", "z3-dwz", "z3-zlib", "z3-zstd", "cargo", "cargo-dwz", "rg", "rg-l
          "mid-gcc5-lto.so", "mid-clang5-thin.so", "mid-gcc5-split.so", "mid-clang5-split.so", "mid-gcc5-dwp.so", "mid-gcc5-dwz.so", "mid-gcc5-zstd.so",
          "mid-gcc5-link.so")
 GROWN = ("z3", "cargo", "mid-gcc5.so", "rg")
+TALKERS = ("no cache", "from cache", "llvm-symbolizer")     # their answers can be told apart as they come
+TALK = 2000
 # What llvm-symbolizer 14 can't read is compared with what it says of the same code before.
 SAME_CODE = (("-zstd", ""), ("-dwzm", ""), ("-id", ""))
 
@@ -217,6 +221,39 @@ def growth_table(options, binaries):
     return lines
 
 
+def converse(command, queries, ended):
+    """Seconds for each answer, when the next question is asked only then; or None."""
+    took = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p, open(queries, "rb") as lines:
+        for line in lines:
+            began, answer = time.perf_counter(), b""
+            os.write(p.stdin.fileno(), line)
+            while not ended(answer):
+                piece = os.read(p.stdout.fileno(), 1 << 16)
+                if not piece:
+                    return None
+                answer += piece
+            took.append(time.perf_counter() - began)
+    return took
+
+
+def talk_table(options, binaries):
+    """One address after the other, each answer waited for."""
+    columns = [who for who in options.ours + options.peers if who.name in TALKERS]
+    lines = ["| binary | " + " | ".join(who.name for who in columns) + " |", "|---|" + "--:|" * len(columns)]
+    for path in binaries:
+        say("%s, a conversation" % os.path.basename(path))
+        cells = []
+        for who in columns:
+            # The address's own line, a function and a place; or an empty line behind all of them.
+            took = converse(who.command(path), addresses(options, path, TALK),
+                            (lambda a: a.endswith(b"\n") and a.count(b"\n") >= 3) if who in options.ours else lambda a: a.endswith(b"\n\n"))
+            cells.append("fails" if not took else "%.1f ms, then %.3f ms (median %.3f)" %
+                         (1000 * took[0], 1000 * statistics.mean(took[1:]), 1000 * statistics.median(took[1:])))
+        lines.append("| %s | %s |" % (os.path.basename(path), " | ".join(cells)))
+    return lines
+
+
 def agreement_table(options, folder):
     """How many of 20,000 addresses have the answer that llvm-symbolizer gives."""
     compare, llvm = options.build + "/bench/bench_compare", shutil.which("llvm-symbolizer-14") or shutil.which("llvm-symbolizer")
@@ -292,6 +329,8 @@ def main():
              "%s random addresses of .text:" % format(N, ","), ""]
     lines += time_table(options, present(TIMED))
     lines += ["", "From one address to 200,000:", ""] + growth_table(options, present(GROWN))
+    lines += ["", "%s addresses one after the other, each answer waited for: the first, and the mean of the others:" % format(TALK, ","), ""]
+    lines += talk_table(options, present(GROWN))
     say("answers")
     table, good = agreement_table(options, folder)
     lines += ["", "Answers beside llvm-symbolizer's, %s addresses each (tests/symbol/compare.c says what the kinds are):" % format(N, ","), ""] + table

@@ -26,7 +26,9 @@ struct resolve_result {
 
 /*
  * A binary that may be asked again and again: its files stay open, its sections unpacked, and, from the second question of at most
- * RESOLVER_FEW addresses on, what was read for them is indexed and kept. Answers are those that all addresses together would get.
+ * RESOLVER_FEW addresses on, what was read for them is indexed and kept. Answers are those that all addresses together would
+ * get, or better: where the scope of an inlined function is only known by its code out of line, a walk that stops early may not
+ * have come there.
  */
 struct resolver;
 #define RESOLVER_FEW 64

@@ -1,6 +1,6 @@
 /*
  * Jobs that read what strangers wrote, each in a process of its own: forked, without rights (sandbox.h), with no descriptor but a
- * socket, over which it asks its parent for further files and gets them opened, and a piece of memory for its answer. Whatever
+ * socket, over which it asks its parent for further files and gets them opened, and hands over its answer. Whatever
  * happens in there (a crash, a loop, memory without end, lies), the parent has a block of bytes to validate, or an error to say.
  *
  * No exec: the job begins with all that the parent has read already. So it is forked from programs with several threads,
