@@ -1,5 +1,6 @@
-// Differences: what is new, gone, grown, shrunk and noise is told apart by colour, pattern, sign and word; the three
+// Differences, and profiles of two processes and of Go: what is new, gone, grown, shrunk and noise is told apart by colour,
 // widths; numbers as heapgauge diff has them.
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import {
   at,
@@ -19,7 +20,7 @@ import {
   testing,
   total,
 } from './browser.mjs';
-import { bytesText, has, heapgauge, pageOf, redisDumps } from './profiles.mjs';
+import { bytesText, growDump, has, heapgauge, pageOf, redisDumps, rowOf, top } from './profiles.mjs';
 import { is, like, ok, part, skip } from './tap.mjs';
 
 // Stacks whose fate is known. No rate: nothing is noise.
@@ -207,8 +208,88 @@ async function redis(dumps) {
   await close(page);
 }
 
+// Two processes, exact: what each has more than the other.
+async function twoProcesses() {
+  const [a, b] = [growDump('first', 400, 300), growDump('second', 100, 900)];
+  const page = await open(pageOf('two.html', '--base', a, b));
+  await tab(page, 'table');
+  const rows = new Map((await grid(page, 'table')).map(row => [row.name, row['Δ flat']]));
+  is('two processes: stay_here', rows.get('stay_here'), bytesText(-300 * 1024));
+  is('two processes: grow_here', rows.get('grow_here'), `+${bytesText(600 * 3072)}`);
+  quiet(page, 'two processes');
+  await close(page);
+}
+
+// Go's own heap profile: four metrics, each with its numbers.
+async function ofGo() {
+  writeFileSync(
+    'main.go',
+    `package main
+
+import (
+	"os"
+	"runtime"
+	"runtime/pprof"
+)
+
+var kept [][]byte
+
+//go:noinline
+func keep() {
+	for i := 0; i < 3000; i++ {
+		kept = append(kept, make([]byte, 4096))
+	}
+}
+
+//go:noinline
+func drop() {
+	for i := 0; i < 3000; i++ {
+		kept[0] = make([]byte, 8192)
+	}
+}
+
+func main() {
+	keep()
+	drop()
+	runtime.GC()
+	pprof.Lookup("heap").WriteTo(os.Stdout, 0)
+}
+`,
+  );
+  const made = spawnSync('go', ['run', 'main.go'], { timeout: 100_000, maxBuffer: 1 << 24 });
+  if (made.status !== 0) {
+    skip('Go', `go cannot build a program here: ${String(made.stderr).split('\n')[0]}`);
+    return;
+  }
+  writeFileSync('go.pb.gz', made.stdout);
+  const page = await open(pageOf('go.html', 'go.pb.gz'));
+  await tab(page, 'table');
+  for (const metric of ['inuse_space', 'alloc_space', 'inuse_objects', 'alloc_objects']) {
+    await click(page, `metric-${metric}`);
+    const report = top('--metric', metric, 'go.pb.gz');
+    const rows = await grid(page, 'table');
+    is(`Go, ${metric}: names`, rows.map(row => row.name).sort(), report.rows.map(row => row.name).sort());
+    if (metric.endsWith('space'))
+      for (const name of ['main.keep', 'main.drop'])
+        is(
+          `Go, ${metric}: ${name}`,
+          rows.find(row => row.name === name)?.Flat,
+          report.rows.some(row => row.name === name) ? bytesText(rowOf(report, name).flat.value) : undefined,
+        );
+  }
+  ok(
+    'Go: what was dropped was allocated',
+    top('--metric', 'alloc_space', 'go.pb.gz').rows.some(row => row.name === 'main.drop'),
+  );
+  quiet(page, 'Go');
+  await close(page);
+}
+
 await testing(async () => {
   await part('known', known);
+  await part('two processes', twoProcesses);
+  if (has('go')) await part('Go', ofGo);
+  else skip('Go', 'go is not installed');
   if (has('redis-server') && has('redis-cli')) await part('redis', async () => redis(await redisDumps('redis')));
   else skip('redis', 'redis-server and redis-cli are not installed');
 });
