@@ -1,5 +1,5 @@
-// Differences, and profiles of two processes and of Go: what is new, gone, grown, shrunk and noise is told apart by colour,
-// widths; numbers as heapgauge diff has them.
+// Differences: what is new, gone, grown, shrunk and noise is told apart by colour, pattern, sign and word; the three
+// widths; numbers as heapgauge diff has them. Of one process and of two; and a profile of Go.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import {
