@@ -84,6 +84,17 @@ fn all_ways_of_dumping_name_the_leak() {
     }
 }
 
+/// What a file says; of packed ones what is in them. A page has its names in its data, packed.
+fn unpacked(format: &str, file: &Path) -> String {
+    let unpack = match format {
+        "pprof" => r#"gzip -dc "$0""#,
+        "html" => r#"sed -n 's/.*<script id="heapgauge-data"[^>]*>\([^<]*\)<.*/\1/p' "$0" | base64 -d | gzip -dc"#,
+        _ => r#"cat "$0""#,
+    };
+    let said = Command::new("sh").args(["-c", unpack]).arg(file).output().unwrap();
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
 /// The heapgauge program beside the library's own is not there: the one that is tested is asked.
 #[test]
 fn named_dumps_hold_the_name() {
@@ -91,7 +102,10 @@ fn named_dumps_hold_the_name() {
     let beside = dir.join("heapgauge");
     std::os::unix::fs::symlink(std::env::var("HEAPGAUGE").unwrap(), beside).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_steps"), dir.join("steps")).unwrap();
-    let formats = ["pprof", "folded", "svg", "html", "text", "json"];
+    let mut formats = vec!["pprof", "folded", "svg", "text", "json"];
+    if std::env::var("PAGE").unwrap() != "no" {
+        formats.push("html");
+    }
     let flamegraph = dir.join("flamegraph");
     let mut all = vec![String::from("leak=16"), argument("flamegraph", &flamegraph)];
     all.extend(formats.iter().map(|format| argument(&format!("named-{format}"), &dir.join(format))));
@@ -102,11 +116,7 @@ fn named_dumps_hold_the_name() {
     let wanted = formats.iter().map(|format| format!("named-{format}: ok"));
     assert_eq!(said[2..], wanted.collect::<Vec<_>>());
     for format in formats {
-        let mut bytes = std::fs::read(dir.join(format)).unwrap();
-        if format == "pprof" {
-            bytes = Command::new("gzip").arg("-dc").arg(dir.join(format)).output().unwrap().stdout;
-        }
-        assert!(String::from_utf8_lossy(&bytes).contains("forget_this"), "{format} without the name");
+        assert!(unpacked(format, &dir.join(format)).contains("forget_this"), "{format} without the name");
     }
 }
 
