@@ -136,10 +136,8 @@ static int check_operands(const struct command *c, size_t n, char **operands, st
 	return 0;
 }
 
-static int command_main(const struct command *c, int argc, char **argv)
+static int run_command(const struct command *c, int argc, char **argv)
 {
-	if (c == &cmd_addr)
-		expandargv(&argc, &argv);       /* @FILE; ends the program when out of memory */
 	union {
 		char bytes[SETTINGS_BYTES];
 		max_align_t align;
@@ -159,6 +157,17 @@ static int command_main(const struct command *c, int argc, char **argv)
 	int status = c->run(settings.bytes, argv + first, n, &err);
 	progress_stop();
 	return status < 0 ? fail(c, &err) : status;
+}
+
+static int command_main(const struct command *c, int argc, char **argv)
+{
+	char **expanded = argv;
+	if (c == &cmd_addr)
+		expandargv(&argc, &expanded);   /* @FILE; ends the program when out of memory */
+	int status = run_command(c, argc, expanded);
+	if (expanded != argv)
+		freeargv(expanded);
+	return status;
 }
 
 int main(int argc, char **argv)
