@@ -18,38 +18,58 @@ function widths(tree: Tree, mode: WidthMode): Float64Array {
   return values.length === tree.n ? values : tree.width;
 }
 
+// Which nodes are drawn, and the first slot of each row: a row has a slot for each node of its depth that has a width, as all above it have.
+function rowsOf(tree: Tree, width: Float64Array): { drawn: Uint8Array; first: Uint32Array } {
+  const { depth, parent } = tree, top = depth[0], drawn = new Uint8Array(Math.max(tree.n, 1)), counts = [1];
+  drawn[0] = 1;
+  for (let i = 1; i < tree.n; i++) {
+    if (!(width[i] > 0) || !drawn[parent[i]])
+      continue;
+    drawn[i] = 1;
+    counts[depth[i] - top] = (counts[depth[i] - top] ?? 0) + 1;
+  }
+  const first = new Uint32Array(counts.length + 1);
+  counts.forEach((count, row) => (first[row + 1] = first[row] + count));
+  return { drawn, first };
+}
+
+// Down into each subtree before its neighbour: the nodes of one lie together in the tree, so memory is read nearly straight ahead. What
+// a row has next, and where, is kept for each row.
 export function layOut(tree: Tree, mode: WidthMode): Layout {
   const width = widths(tree, mode), most = Math.max(tree.n, 1);
   const x = new Float64Array(most), w = new Float64Array(most);
   const node = new Uint32Array(most), slot = new Uint32Array(most).fill(NONE);
-  const { firstChild, nextSibling } = tree;
+  const { firstChild, nextSibling, parent } = tree, { drawn, first } = rowsOf(tree, width), rows = first.length - 1;
+  const next = first.slice(), left = new Float64Array(rows + 1);
   // An empty tree is still a root to look at.
   const total = width[0] > 0 ? width[0] : 1;
-  w[0] = total;
-  slot[0] = 0;
-  const first = [0];
-  let from = 0, to = 1;
-  while (from < to) {
-    first.push(to);
-    let at = to;
-    for (let i = from; i < to; i++) {
-      let left = x[i];
-      // Neither 0 nor NONE is anybody's child.
-      for (let child = firstChild[node[i]]; child > 0 && child < tree.n; child = nextSibling[child]) {
-        const wide = width[child];
-        if (!(wide > 0))
-          continue;
-        x[at] = left;
-        w[at] = wide;
-        node[at] = child;
-        slot[child] = at++;
-        left += wide;
-      }
+  for (let at = 0, row = 0; ;) {
+    if (drawn[at]) {
+      const place = next[row]++;
+      x[place] = left[row + 1] = left[row];
+      w[place] = at === 0 ? total : width[at];
+      node[place] = at;
+      slot[at] = place;
+      left[row] += w[place];
     }
-    from = to;
-    to = at;
+    // Neither 0 nor NONE is anybody's child.
+    const child = firstChild[at];
+    if (drawn[at] && child > 0 && child < tree.n) {
+      at = child;
+      row++;
+      continue;
+    }
+    let sibling = at === 0 ? 0 : nextSibling[at];
+    while (at !== 0 && !(sibling > 0 && sibling < tree.n)) {
+      at = parent[at];
+      row--;
+      sibling = at === 0 ? 0 : nextSibling[at];
+    }
+    if (at === 0)
+      break;
+    at = sibling;
   }
-  return { tree, n: to, rows: first.length - 1, total, first: Uint32Array.from(first), x, w, node, slot };
+  return { tree, n: first[rows], rows, total, first, x, w, node, slot };
 }
 
 // First slot of [from, to) whose end is beyond `left`; `to` when there is none. Fast when it is about `step` from `from`.
