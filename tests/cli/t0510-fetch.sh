@@ -11,9 +11,10 @@ unset HEAPGAUGE_TOKEN_FILE http_proxy https_proxy all_proxy no_proxy
 dump grow 0 '' 10 500
 # serve ADDRESS : the server's port in $port.
 serve() {
+	rm -f ready             # of the one before
 	python3 "$tests/serve.py" "$1" "$dumped" log >ready &
 	servers+=($!)
-	for _ in $(seq 200); do grep -q ready ready && break; sleep 0.05; done
+	for _ in $(seq 200); do grep -q ready ready 2>/dev/null && break; sleep 0.05; done
 	port=$(sed -n 's/^ready //p' ready)
 }
 serve /"$scratch"/sock
