@@ -80,7 +80,7 @@ static void ask_once(struct standing *s, const void *question, size_t n, struct 
 	wait_for_answer(s, t);
 	s->n_answered++;
 	/* An error of the job's own leaves it as it was. */
-	if (t->end != WORKER_ANSWERED && t->end != WORKER_FAILED)
+	if (s->process.pid == 0 || (t->end != WORKER_ANSWERED && t->end != WORKER_FAILED))
 		stop(s);
 }
 

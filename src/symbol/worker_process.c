@@ -357,12 +357,26 @@ static void take_text(struct worker_task *t, const struct message *m, size_t n)
 	take_block(t, block, n, m->flags);
 }
 
-/* What it wrote is nobody's to change from here on. */
+/*
+ * What it wrote is nobody's to change from here on. A kernel that moves memory about can have a page of it in its hands, and then it isn't
+ * sealed: the worker ends, and with it the only one who could write there.
+ */
+static bool seal(struct worker_process *p)
+{
+	int status;
+	if (fcntl(p->place, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
+		return true;
+	if (errno != EBUSY)
+		return false;
+	worker_process_kill(p);
+	worker_process_reap(&p->pid, &status);
+	return true;
+}
+
 static void take_place(struct worker_process *p, struct worker_task *t, const struct message *m)
 {
 	struct stat st;
-	if (fcntl(p->place, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 || fstat(p->place, &st) < 0 ||
-	    st.st_size < 0 || (uint64_t)st.st_size > WORKER_OUTPUT_MAX) {
+	if (!seal(p) || fstat(p->place, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size > WORKER_OUTPUT_MAX) {
 		worker_task_end(t, WORKER_DIED, "its reader did not let go of its answer");
 	} else {
 		size_t n = (size_t)st.st_size;

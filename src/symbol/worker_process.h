@@ -19,7 +19,7 @@ size_t worker_question(void *room, size_t bytes);
 /* --- outside --- */
 
 struct worker_process {
-	pid_t pid;                   /* 0: there is none, or it was waited for */
+	pid_t pid;                   /* 0: there is none, or it was waited for (also after an answer: it is to be closed then) */
 	int socket;
 	int place;                   /* for an answer that is no text; -1: it hasn't asked for one */
 	size_t requests;             /* so far */
