@@ -810,13 +810,14 @@ static void fail_each(const char *what, int (*act)(void), int persistent)
 		if (!is_word(rc) || (!fired && rc))
 			bad += check(0, "%s, call %ld (%s) fails%s: %d", what, n, name, persistent ? " and all others" : "", rc) + 1;
 		words += rc != HG_OK;
-		for (int i = 0; i < 300 && entries("/proc/self/fd") != fds; i++)
+		/* A client that went away after 150 ms leaves its request under way; on a machine that stalls it has been for seconds. */
+		for (int i = 0; i < 2000 && entries("/proc/self/fd") != fds; i++)
 			pause_ms(10);
 		if (entries("/proc/self/fd") != fds)
 			bad += check(0, "%s, call %ld (%s) fails%s: %zu descriptors, %zu before", what, n, name, persistent ? " and all others" : "",
 			             entries("/proc/self/fd"), fds) + 1;
 		fds = entries("/proc/self/fd");
-		if (bad > 10)
+		if (bad > 3)
 			break;
 	}
 	check(n > 4 && n < 5000 && bad == 0, "%s: each of %ld calls fails%s, %ld times that was an error", what, n - 2,
