@@ -191,6 +191,15 @@ export function Check({
   );
 }
 
+/** Options of the command line by the same names. */
+const EXPRESSIONS: readonly (readonly [option: string, label: string, value: Signal<string>, help: string])[] = [
+  ['focus', 'Focus', s.focus, 'Only stacks with a frame that matches'],
+  ['ignore', 'Ignore', s.ignore, 'Without stacks that have a matching frame'],
+  ['hide', 'Hide', s.hide, 'Matching frames are left out of the stacks'],
+  ['show', 'Show', s.show, 'Only matching frames are left in the stacks'],
+  ['show-from', 'Show from', s.showFrom, 'Stacks begin at the outermost frame that matches'],
+];
+
 export function FilterBar() {
   const error = filterError.value;
   const of = (option: string) => (error?.option === `--${option}` ? error.message : null);
@@ -198,46 +207,9 @@ export function FilterBar() {
   return (
     <section class="filters" aria-label="Filters">
       <SearchField />
-      <Field
-        label="Focus"
-        test="focus"
-        value={s.focus}
-        error={of('focus')}
-        short="regexp"
-        help="Only stacks with a frame that matches"
-      />
-      <Field
-        label="Ignore"
-        test="ignore"
-        value={s.ignore}
-        error={of('ignore')}
-        short="regexp"
-        help="Without stacks that have a matching frame"
-      />
-      <Field
-        label="Hide"
-        test="hide"
-        value={s.hide}
-        error={of('hide')}
-        short="regexp"
-        help="Matching frames are left out of the stacks"
-      />
-      <Field
-        label="Show"
-        test="show"
-        value={s.show}
-        error={of('show')}
-        short="regexp"
-        help="Only matching frames are left in the stacks"
-      />
-      <Field
-        label="Show from"
-        test="show-from"
-        value={s.showFrom}
-        error={of('show-from')}
-        short="regexp"
-        help="Stacks begin at the outermost frame that matches"
-      />
+      {EXPRESSIONS.map(([option, label, value, help]) => (
+        <Field key={option} label={label} test={option} value={value} error={of(option)} short="regexp" help={help} />
+      ))}
       <BinarySelect />
       <ThreadSelect />
       <button type="button" data-test="clear" disabled={!any} onClick={s.clearFilters}>
