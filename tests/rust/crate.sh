@@ -115,5 +115,9 @@ axum_example "${all[@]}"
 
 # Linked with the library of this build instead of one that cargo makes.
 export HEAPGAUGE_LIB_DIR=$LIBRARY
+# Debian's jemalloc where it is: the crate's own would be compiled a second time, for a minute and a half.
+for library in /usr/lib/*/libjemalloc_pic.a; do
+	[ ! -f "$library" ] || export JEMALLOC_OVERRIDE=$library
+done
 cargo_test "no prefix" -p heapgauge-tests --features unprefixed
 echo "1..$count"
