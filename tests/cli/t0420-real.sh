@@ -133,8 +133,7 @@ shop_end() {
 if [ -z "${TARGET:-}" ] || ! command -v cargo >/dev/null; then
 	skip "a Rust program on tikv-jemallocator" "cargo is not installed"
 elif (
-	cd "$SOURCE/bindings/rust" && export CARGO_TARGET_DIR=$TARGET CARGO_BUILD_JOBS=2 CFLAGS='-O1 -g0' &&
-		{ cargo fetch -q --locked --offline || cargo fetch -q --locked; } && cargo build -q --locked --offline --profile checked -p shop
+	cd "$SOURCE/bindings/rust" && . "$SOURCE/tests/rust/packages.sh" && rust_build
 ) >cargo.log 2>&1; then
 	both shop 'shop::remember' 30000000 _RJEM_MALLOC_CONF
 	shop_start env MALLOC_CONF=prof:true

@@ -83,8 +83,7 @@ compiled g++ stacks.cc -O2 -std=c++17
 if ! command -v cargo >/dev/null; then
 	skip "stacks/src/main.rs" "cargo is not installed"
 elif ! (
-	cd "$SOURCE/bindings/rust" && export CARGO_TARGET_DIR=$TARGET CARGO_BUILD_JOBS=2 CFLAGS='-O1 -g0' &&
-		{ cargo fetch -q --locked --offline || cargo fetch -q --locked; } && cargo build -q --locked --offline --profile checked -p stacks
+	cd "$SOURCE/bindings/rust" && . "$SOURCE/tests/rust/packages.sh" && rust_build
 ) 2>err; then
 	if grep -qiE 'download|resolve host|registry' err; then skip "stacks/src/main.rs" "its crates can't be had"; else ok 1 "main.rs compiles" || diagnose err; fi
 else

@@ -7,9 +7,8 @@
 set -u
 export LC_ALL=C.UTF-8
 unset MALLOC_CONF _RJEM_MALLOC_CONF LD_PRELOAD HEAPGAUGE_LIB_DIR
-export HEAPGAUGE PAGE CARGO_TARGET_DIR=$TARGET CARGO_BUILD_JOBS=2
-# Half the time for jemalloc.
-export CFLAGS='-O1 -g0'
+export HEAPGAUGE PAGE
+. "$SOURCE/tests/rust/packages.sh"
 scratch=$(mktemp -d)
 trap '[ -z "${server:-}" ] || kill "$server"; rm -rf "$scratch"' EXIT
 count=0
@@ -108,10 +107,8 @@ assert abs(row["value"] / (65536 * 1024) - 1) < 0.4, row'
 
 get_crates
 
-# Always the same packages: others would make other features of jemalloc's crate, and jemalloc anew.
-all=(-p heapgauge -p heapgauge-tests -p heapgauge-axum --features heapgauge-tests/original)
-cargo_test "_rjem_" "${all[@]}"
-axum_example "${all[@]}"
+cargo_test "_rjem_" "${rust_packages[@]}"
+axum_example "${rust_packages[@]}"
 
 # Linked with the library of this build instead of one that cargo makes.
 export HEAPGAUGE_LIB_DIR=$LIBRARY
