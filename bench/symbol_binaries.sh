@@ -61,7 +61,8 @@ mid_headers() {
 		mkdir -p "$(dirname "$to/$description")" &&
 			python3 "$work/src/z3/scripts/pyg2hpp.py" "$source/$description" "$(dirname "$to/$description")" || return 1
 	done < <(cd "$source" && find . -name '*.pyg') >"$work/log/mid-headers" 2>&1
-	python3 "$work/src/z3/scripts/mk_pat_db.py" "$source/ast/pattern/database.smt2" "$to/ast/pattern/database.h" &&
+	mkdir -p "$to/ast/pattern" &&
+		python3 "$work/src/z3/scripts/mk_pat_db.py" "$source/ast/pattern/database.smt2" "$to/ast/pattern/database.h" &&
 		touch "$work/obj/mid-headers"
 }
 
