@@ -35,6 +35,12 @@ static void enter(struct http_exchange *x, enum http_state state, int64_t within
 	x->deadline_ms = within_ms < 0 ? INT64_MAX : x->since_ms + within_ms;
 }
 
+/* Of the handlers. */
+static void *context_of(const struct http_exchange *x)
+{
+	return x->route->context ? x->route->context : x->server->settings.context;
+}
+
 /* The exchange is over: its ticket is worth nothing from here on, and the handler's side is told. */
 static void end_exchange(struct http_exchange *x, bool answered)
 {
@@ -48,8 +54,10 @@ static void end_exchange(struct http_exchange *x, bool answered)
 	pthread_mutex_unlock(&s->lock);
 	if (fd >= 0)
 		close(fd);
-	if (x->engaged && s->settings.over)
-		s->settings.over(s->settings.context, x, answered);
+	if (x->engaged && x->route->over)
+		x->route->over(context_of(x), x, answered);
+	else if (x->engaged && s->settings.over)
+		s->settings.over(context_of(x), x, answered);
 	x->engaged = false;
 }
 
@@ -197,7 +205,7 @@ static bool give_body(struct http_exchange *x, const char *bytes, size_t n)
 	struct http_server *s = x->server;
 	x->body_left -= n;
 	x->engaged = true;
-	x->route->body(s->settings.context, x, bytes, n);
+	x->route->body(context_of(x), x, bytes, n);
 	pthread_mutex_lock(&s->lock);
 	bool answered = x->answered;
 	pthread_mutex_unlock(&s->lock);
@@ -207,7 +215,7 @@ static bool give_body(struct http_exchange *x, const char *bytes, size_t n)
 static void handle(struct http_exchange *x)
 {
 	x->engaged = true;
-	x->route->handle(x->server->settings.context, x);
+	x->route->handle(context_of(x), x);
 	settle(x);
 }
 
@@ -331,9 +339,12 @@ static bool read_piece(struct http_exchange *x)
 		http_connection_close(x);
 	if (n <= 0)
 		return false;
-	/* Who sends a good deal need not fear for his place; the deadline stays. */
-	if (progresses(x, (size_t)n))
+	/* Who sends a good deal need not fear for his place; the deadline stays, unless the route is a patient one. */
+	if (progresses(x, (size_t)n)) {
 		x->since_ms = s->now_ms;
+		if (x->route->patient)
+			x->deadline_ms = s->now_ms + s->limits.head_ms;
+	}
 	x->whole = x->body_left == (size_t)n;
 	if (!give_body(x, s->scratch, (size_t)n))
 		begin_sending(x);

@@ -46,6 +46,11 @@ struct http_route {
 	void (*handle)(void *context, struct http_exchange *x);
 	/* A piece of a body, in order. May answer early (413, 400): then no more comes, and handle is not called. */
 	void (*body)(void *context, struct http_exchange *x, const char *bytes, size_t n);
+	/* A large body may take as long as it goes on: 16 KiB within limits.head_ms, and again. */
+	bool patient;
+	/* Of its handlers, and what is told that its exchanges are over; NULL: the settings' own. */
+	void *context;
+	void (*over)(void *context, struct http_exchange *x, bool answered);
 };
 
 struct http_settings {
