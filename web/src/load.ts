@@ -19,8 +19,15 @@ const ASK_MS = 2000;
 let address: string | null = null;
 let version = '';
 
+// On a recorder, where nothing is polled: how all of what is shown is asked for.
+let ofRecorder: (() => void) | null = null;
+
+export function servedByRecorder(fetchWhole: () => void) {
+  ofRecorder = fetchWhole;
+}
+
 export function served(): boolean {
-  return address !== null;
+  return address !== null || ofRecorder !== null;
 }
 
 export function tell(message: string) {
@@ -96,6 +103,10 @@ async function poll() {
 
 // Everything that was put into (other).
 export async function fetchAll() {
+  if (ofRecorder) {
+    ofRecorder();
+    return;
+  }
   busy.value = true;
   whole.value = true;
   try {

@@ -3,7 +3,7 @@
 import { batch, effect, signal, type Signal } from '@preact/signals';
 import type { Granularity, PageData, WidthMode } from './types';
 
-export const TABS = ['growth', 'flame', 'sandwich', 'table', 'traces', 'lines', 'about'] as const;
+export const TABS = ['growth', 'flame', 'sandwich', 'table', 'traces', 'lines', 'about', 'targets'] as const;
 export type Tab = (typeof TABS)[number];
 export const GRANULARITIES: Granularity[] = ['function', 'line', 'file', 'binary', 'thread'];
 export type Theme = 'auto' | 'light' | 'dark';
@@ -16,7 +16,7 @@ export type RankSort = (typeof RANK_SORTS)[number];
 // A setting and the value it has when the address is silent.
 export type Setting<T> = Signal<T> & { begin: T };
 
-interface Codec<T> {
+export interface Codec<T> {
   write(value: T): string;
   read(text: string): T | undefined;
 }
@@ -45,7 +45,7 @@ interface Entry {
 const entries: Entry[] = [];
 
 // step: a change of it is something that the back button undoes; others are typed, and replace what the address said.
-function setting<T>(key: string, codec: Codec<T>, begin: T, step = false): Setting<T> {
+export function setting<T>(key: string, codec: Codec<T>, begin: T, step = false): Setting<T> {
   const self: Setting<T> = Object.assign(signal(begin), { begin });
   entries.push({
     key,
@@ -59,7 +59,16 @@ function setting<T>(key: string, codec: Codec<T>, begin: T, step = false): Setti
   return self;
 }
 
-export const tab = setting<Tab>('view', oneOf(TABS), 'flame', true);
+// The page is a recorder's: known when it has been read, see ui/main.tsx.
+export const recorder = signal(false);
+export const tabs = () => (recorder.value ? TABS : TABS.filter(name => name !== 'targets'));
+
+export const tab = setting<Tab>(
+  'view',
+  { write: value => value, read: value => tabs().find(known => known === value) },
+  'flame',
+  true
+);
 export const metric = setting('metric', text, '', true); // name of a sample type; '': the default
 export const at = setting('at', index, null, true); // null: the newest
 export const base = setting('base', index, null, true); // null: none
@@ -115,6 +124,16 @@ function beginWith(data: PageData) {
   begin(tab, data.snapshots.length > 1 && data.base === null ? 'growth' : 'flame');
 }
 
+// A recorder's blocks come and go with what is looked at: each begins with its own base, all else is the page's.
+export function beginRecorded(data: PageData | null) {
+  begin(at, null);
+  begin(base, data?.base ?? null);
+  if (data)
+    return;
+  begin(metric, 'inuse_space');
+  begin(tab, 'growth');
+}
+
 function write(only?: (entry: Entry) => boolean): string {
   const parameters = new URLSearchParams();
   for (const entry of entries) {
@@ -149,9 +168,9 @@ export function linkTo(): string {
   return `${location.href.replace(/#.*/, '')}#${write()}`;
 }
 
-// Called once, when the first block is there.
-export function settingsStart(data: PageData) {
-  batch(() => beginWith(data));
+// Called once, when the first block is there; of a recorder (null) before.
+export function settingsStart(data: PageData | null) {
+  batch(() => (data ? beginWith(data) : beginRecorded(null)));
   read(location.hash);
   let written = write();
   let steps = write(entry => entry.step);

@@ -60,7 +60,8 @@ const attempt = computed<Attempt>(() => {
   } catch (error) {
     if (!(error instanceof FilterError))
       throw error;
-    lastGood ??= makeView(theData(), { ...wanted, focus: '', ignore: '', hide: '', show: '', showFrom: '' });
+    if (lastGood?.data !== theData())
+      lastGood = makeView(theData(), { ...wanted, focus: '', ignore: '', hide: '', show: '', showFrom: '' });
     return { view: lastGood, error };
   }
 });

@@ -6,10 +6,14 @@ import * as s from '../settings';
 import { data, theData } from '../state';
 import { AboutView } from './about';
 import { Details } from './details';
+import { LeaksView } from '../recorder/leaks';
+import { NoBlock, RecorderHead, recorderTitle, RecorderLost } from '../recorder/page';
+import { isRanking } from '../recorder/state';
+import { TargetsView } from '../recorder/targets';
 import { FilterBar, FrameOptions } from './filters';
 import { FlameView } from './flame';
 import { GrowthView } from './growth';
-import { Header, profileName } from './header';
+import { Header, HeaderTools, profileName } from './header';
 import { Help } from './help';
 import { LinesView } from './lines';
 import { cutMiddle } from './name';
@@ -26,6 +30,7 @@ const TITLES: Record<s.Tab, string> = {
   traces: 'Traces',
   lines: 'Source',
   about: 'About',
+  targets: 'Targets',
 };
 const VIEWS = {
   growth: GrowthView,
@@ -35,15 +40,17 @@ const VIEWS = {
   traces: TracesView,
   lines: LinesView,
   about: AboutView,
+  targets: TargetsView,
 };
 
 function Tabs() {
   const onKeyDown = (event: KeyboardEvent) => {
-    const now = s.TABS.indexOf(s.tab.value);
+    const list = s.tabs();
+    const now = list.findIndex(name => name === s.tab.value);
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (step === 0)
       return;
-    const next = s.TABS[(now + step + s.TABS.length) % s.TABS.length];
+    const next = list[(now + step + list.length) % list.length];
     s.tab.value = next;
     document.getElementById(`tab-${next}`)?.focus();
     event.preventDefault();
@@ -52,7 +59,7 @@ function Tabs() {
   return (
     <nav class="tabs">
       <div role="tablist" aria-label="Views" onKeyDown={onKeyDown}>
-        {s.TABS.map((name, i) => (
+        {s.tabs().map((name, i) => (
           <button
             type="button"
             key={name}
@@ -101,11 +108,45 @@ function anew() {
 }
 
 function useTitle() {
-  const name = data.value ? profileName() : '';
+  const name = s.recorder.value ? recorderTitle() : data.value ? profileName() : '';
   useEffect(() => {
     if (name)
       document.title = `${name} – heapgauge`;
   }, [name]);
+}
+
+// The ranking stands by itself; what is selected, filters and the other views need a profile.
+function Recorder() {
+  const View = isRanking.value ? LeaksView : VIEWS[s.tab.value];
+  const alone = s.tab.value === 'targets';
+  const there = data.value !== null && !alone;
+  return (
+    <>
+      <RecorderHead tools={<HeaderTools />} />
+      {there && <Header />}
+      {there && <FilterBar />}
+      <Tabs />
+      <div class={`body ${there && s.details.value ? 'with-details' : ''}`}>
+        <main>
+          <div role="tabpanel" id="view" aria-labelledby={`tab-${s.tab.value}`}>
+            {there || alone || isRanking.value ? <View /> : <NoBlock />}
+          </div>
+        </main>
+        {there && <Details />}
+      </div>
+      <Notice />
+      <RecorderLost />
+      <Help />
+    </>
+  );
+}
+
+function Notice() {
+  return (
+    <div class="toast" role="status" aria-live="polite" data-test="notice">
+      {notice.value}
+    </div>
+  );
 }
 
 export function App() {
@@ -117,6 +158,8 @@ export function App() {
     return (
       <Failed title="The page failed" message={String(error)} advice="That is a bug of heapgauge: please report it." />
     );
+  if (s.recorder.value)
+    return <Recorder />;
   if (!data.value)
     return (
       <main class="waiting" aria-busy="true">
@@ -138,9 +181,7 @@ export function App() {
         </main>
         <Details />
       </div>
-      <div class="toast" role="status" aria-live="polite" data-test="notice">
-        {notice.value}
-      </div>
+      <Notice />
       {gone.value && (
         <div class="lost" role="status" data-test="gone">
           The server does not answer: what is shown will not get newer.

@@ -7,6 +7,7 @@ import { busy, fetchAll, served } from '../load';
 import { amountText, errorText, percentText, snapshotName, timeText, valueText } from './numbers';
 import { cutMiddle, fileName } from './name';
 import { ExportMenu } from './export';
+import { shownText } from '../recorder/state';
 import { nextTheme } from './theme';
 
 const METRICS: Record<string, string> = {
@@ -235,42 +236,67 @@ export function profileName(): string {
   return visible(cutMiddle(title || (program ? fileName(program) : 'heap profile'), 80));
 }
 
-export function Header() {
-  const { program } = theData();
+// That need no profile.
+export function HeaderTools() {
   return (
-    <header>
+    <>
+      <button
+        type="button"
+        data-test="theme"
+        title={`Theme: ${s.theme.value} (t)`}
+        aria-label={`Theme: ${s.theme.value}`}
+        onClick={nextTheme}>
+        {s.theme.value === 'auto' ? '◐' : s.theme.value === 'dark' ? '●' : '○'}
+      </button>
+      <button
+        type="button"
+        data-test="help"
+        title="Keyboard (?)"
+        aria-label="Help"
+        onClick={() => {
+          helpOpen.value = true;
+        }}>
+        ?
+      </button>
+    </>
+  );
+}
+
+// What the numbers are of: a recorder has other things to choose it by.
+function What() {
+  const { program } = theData();
+  if (s.recorder.value)
+    return (
+      <strong class="shown" data-test="shown">
+        {shownText.value}
+      </strong>
+    );
+  return (
+    <>
+      <h1 title={program ? visible(cutMiddle(program, 400)) : undefined} data-test="program">
+        {profileName()}
+      </h1>
+      <SnapshotPickers />
+    </>
+  );
+}
+
+export function Header() {
+  const Element = s.recorder.value ? 'section' : 'header';
+  return (
+    <Element class="of">
       <div class="bar">
-        <h1 title={program ? visible(cutMiddle(program, 400)) : undefined} data-test="program">
-          {profileName()}
-        </h1>
-        <SnapshotPickers />
+        <What />
         <MetricSwitch />
         <Total />
         <NumbersSwitch />
         <div class="tools">
           <ExportMenu />
-          <button
-            type="button"
-            data-test="theme"
-            title={`Theme: ${s.theme.value} (t)`}
-            aria-label={`Theme: ${s.theme.value}`}
-            onClick={nextTheme}>
-            {s.theme.value === 'auto' ? '◐' : s.theme.value === 'dark' ? '●' : '○'}
-          </button>
-          <button
-            type="button"
-            data-test="help"
-            title="Keyboard (?)"
-            aria-label="Help"
-            onClick={() => {
-              helpOpen.value = true;
-            }}>
-            ?
-          </button>
+          {!s.recorder.value && <HeaderTools />}
         </div>
       </div>
       <RestNote />
       <Notes />
-    </header>
+    </Element>
   );
 }

@@ -2,7 +2,8 @@
 import { batch } from '@preact/signals';
 import * as s from '../settings';
 import { copySelected, letGo, searchNext, theFlame } from '../selection';
-import { exportOpen, helpOpen } from '../state';
+import { letGoRange, RECORDER_KEYS } from '../recorder/page';
+import { data, exportOpen, helpOpen } from '../state';
 import { nextMetric, toggleDiff } from './header';
 import { nextTheme } from './theme';
 
@@ -62,7 +63,7 @@ function run(event: KeyboardEvent): boolean {
   }
   if (helpOpen.value && key !== '?')
     return false;
-  const tab = /^[1-7]$/.test(key) ? s.TABS[Number(key) - 1] : undefined;
+  const tab = /^[1-8]$/.test(key) ? s.tabs()[Number(key) - 1] : undefined;
   if (tab) {
     s.tab.value = tab;
     return true;
@@ -70,7 +71,12 @@ function run(event: KeyboardEvent): boolean {
   // In the picture, n and N go from box to box, Backspace, Escape and 0 zoom.
   if (theFlame.current?.key(event))
     return true;
-  const does = KEYS[key];
+  if (s.recorder.value && key === 'Escape' && (!data.value || !letGo()))
+    return letGoRange();
+  const does = s.recorder.value && RECORDER_KEYS[key] ? RECORDER_KEYS[key] : KEYS[key];
+  // Most are about a profile.
+  if (!data.value && !['t', '?', '/'].includes(key) && !(s.recorder.value && RECORDER_KEYS[key]))
+    return false;
   if (does)
     batch(does);
   return does !== undefined;
