@@ -89,3 +89,8 @@ int page_served(struct buf *out, struct error *err)
 {
 	return add_page("<meta name=\"heapgauge-data\" content=\"data\">", NULL, "", out, err);
 }
+
+int page_recorder(struct buf *out, struct error *err)
+{
+	return add_page("<meta name=\"heapgauge-recorder\" content=\"1\">", NULL, "", out, err);
+}

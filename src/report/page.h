@@ -37,6 +37,8 @@ int page_block(struct profile *p, const struct page_options *o, struct buf *out,
 int page_file(struct profile *p, const struct page_options *o, size_t limit_bytes, struct buf *out, struct error *err);
 /* The page for a server that has the block at the relative address "data". */
 int page_served(struct buf *out, struct error *err);
+/* The page for a recorder: it asks for what it shows below the relative address "api/v1/" (docs/openapi.yaml). */
+int page_recorder(struct buf *out, struct error *err);
 
 /* E_UNSUPPORTED with what to do, when the program was built without the page. */
 int page_available(struct error *err);

@@ -16,8 +16,9 @@ import { againstSpan, totals, viewSpan, windowSpan } from './state';
 import type { HappenedEvent } from './api';
 import { momentText, within, withEnd, type Span } from './times';
 
-const HEIGHT = 168;
+const HEIGHT = 176;
 const DRAG = 4; // pixels: less is a click
+const FEW = 60; // points that are all drawn as such
 const NEAR = 3; // pixels between marks
 
 // Where the plot's area lies in its element, in CSS pixels.
@@ -61,6 +62,36 @@ function steps(bytes: boolean): number[] {
   return [0, 1, 2, 3, 4, 5].flatMap(power => (list as number[]).map(step => step * (scale as number) ** power));
 }
 
+// Of many points only those are drawn that no line goes through.
+function isolated(values: ArrayLike<number | null | undefined>): number[] {
+  const list: number[] = [];
+  let [before, last] = [0, -1]; // points since the gap, and the last of them
+  const close = () => {
+    if (before === 1)
+      list.push(last);
+    before = 0;
+  };
+  for (let i = 0; i < values.length; i++) {
+    if (values[i] === null)
+      close();
+    else if (values[i] !== undefined) {
+      before++;
+      last = i;
+    }
+  }
+  close();
+  return list;
+}
+
+// Twenty-four hours, and the day where it changes.
+const TIMES: uPlot.Axis.DynamicValues | (string | number | null)[][] = [
+  [86400 * 365, '{YYYY}', null, null, null, null, null, null, 1],
+  [86400 * 28, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [86400, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [60, '{HH}:{mm}', '\n{D} {MMM} {YYYY}', null, '\n{D} {MMM}', null, null, null, 1],
+  [1, '{HH}:{mm}:{ss}', '\n{D} {MMM} {YYYY}', null, '\n{D} {MMM}', null, null, null, 1],
+];
+
 function options(of: Chart, width: number, window: () => Span, drawn: (plot: uPlot) => void): uPlot.Options {
   const ink = colour('--dim');
   const grid = { stroke: colour('--line'), width: 1 };
@@ -78,7 +109,7 @@ function options(of: Chart, width: number, window: () => Span, drawn: (plot: uPl
       y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
     },
     axes: [
-      { ...axis, size: 24 },
+      { ...axis, size: 34, values: TIMES as uPlot.Axis.Values },
       {
         ...axis,
         size: 80,
@@ -89,7 +120,7 @@ function options(of: Chart, width: number, window: () => Span, drawn: (plot: uPl
     ],
     series: [
       {},
-      ...of.lines.map(({ key, line }) => {
+      ...of.lines.map(({ key, line }, i) => {
         const style = styleOf(key);
         const known = line.values.filter(value => value !== null).length;
         return {
@@ -97,8 +128,7 @@ function options(of: Chart, width: number, window: () => Span, drawn: (plot: uPl
           width: style.width ?? 1.5,
           ...(style.dash ? { dash: style.dash } : {}),
           ...(style.fill ? { fill: colour('--accent-soft') } : {}),
-          // Few points, or such that no line goes through, would else not be seen.
-          points: { show: known < 60 || line.values.includes(null), size: 4 },
+          points: { show: true, size: 4, filter: (plot: uPlot) => (known < FEW ? null : isolated(plot.data[i + 1])) },
           spanGaps: false,
         };
       }),
