@@ -178,7 +178,10 @@ struct store_build {
 int store_builds(struct store *s, struct store_build **ret, size_t *ret_n, struct error *err);
 void store_builds_free(struct store_build *list, size_t n);
 
-/* Frames of a binary without names, at most max: a profile with one mapping and those locations, no samples. */
+/*
+ * Frames of a binary without names, at most max: a profile with one mapping and those locations, no samples. build_id: of a binary
+ * that has none its path, here and in store_ask_again.
+ */
 int store_unnamed(struct store *s, const char *build_id, size_t max, struct profile **ret, struct error *err);
 /*
  * p: what store_unnamed gave, with lines where there are any now. Frames without lines are remembered as asked for, until

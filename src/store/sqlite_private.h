@@ -1,0 +1,175 @@
+/*
+ * What the files of the SQLite engine share. One connection writes, under write_lock, which also protects everything marked W below;
+ * reads take a connection of their own from the pool and see the store as it was when they began.
+ *
+ * Lock order: write_lock, then pool_lock.
+ */
+#ifndef STORE_SQLITE_PRIVATE_H
+#define STORE_SQLITE_PRIVATE_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#include "store/chunk.h"
+#include "store/engine.h"
+#include "store/idmap.h"
+
+#define STORE_APPLICATION_ID 0x68676374         /* "hgct" */
+#define STORE_VERSION 1
+
+/* Beside the tiers of store.h: peaks that are kept whole, as chunks of one slot. */
+#define TIER_PIN TIERS
+
+/* Every statement there is: its name, its text. Prepared when first used. */
+#define SQLITE_STATEMENTS(X)                                                                                                       \
+	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                                          \
+	X(BEGIN_READ, "BEGIN")                                                                                                     \
+	X(COMMIT, "COMMIT")                                                                                                        \
+	X(ROLLBACK, "ROLLBACK")                                                                                                    \
+	X(FIND_STRING, "SELECT id, text FROM strings WHERE hash = ?1")                                                             \
+	X(ADD_STRING, "INSERT INTO strings(hash, text) VALUES(?1, ?2)")                                                            \
+	X(GET_STRING, "SELECT text FROM strings WHERE id = ?1")                                                                    \
+	X(FIND_BUILD, "SELECT id FROM builds WHERE build_id = ?1 AND path = ?2 AND kind = ?3")                                     \
+	X(FIND_BUILD_BY_ID, "SELECT id FROM builds WHERE build_id = ?1 AND kind = ?2")                                             \
+	X(ADD_BUILD, "INSERT INTO builds(kind, build_id, path) VALUES(?1, ?2, ?3)")                                                \
+	X(GET_BUILD, "SELECT kind, build_id, path FROM builds WHERE id = ?1")                                                      \
+	X(FIND_FRAME, "SELECT id, own FROM frames WHERE build = ?1 AND offset = ?2")                                               \
+	X(ADD_FRAME, "INSERT INTO frames(build, offset, own, asked) VALUES(?1, ?2, ?3, 0)")                                        \
+	X(GET_FRAME, "SELECT build, offset, own, names FROM frames WHERE id = ?1")                                                 \
+	X(FIND_STACK, "SELECT id, frames FROM stacks WHERE hash = ?1")                                                             \
+	X(ADD_STACK, "INSERT INTO stacks(hash, frames) VALUES(?1, ?2)")                                                            \
+	X(GET_STACK, "SELECT frames FROM stacks WHERE id = ?1")                                                                    \
+	X(FIND_LABELS, "SELECT id, data FROM labels WHERE hash = ?1")                                                              \
+	X(ADD_LABELS, "INSERT INTO labels(hash, data, base) VALUES(?1, ?2, ?3)")                                                   \
+	X(GET_LABELS, "SELECT data, base FROM labels WHERE id = ?1")                                                               \
+	X(FIND_ROW, "SELECT id, seen FROM rows WHERE stack = ?1 AND labels = ?2 AND nth = ?3")                                     \
+	X(ADD_ROW, "INSERT INTO rows(stack, labels, nth, base, seen) VALUES(?1, ?2, ?3, ?4, ?5)")                                  \
+	X(SEE_ROW, "UPDATE rows SET seen = ?2 WHERE id = ?1")                                                                      \
+	X(GET_ROW, "SELECT stack, labels, base FROM rows WHERE id = ?1")                                                           \
+	X(FIND_SERIES, "SELECT id, labels, build_id FROM series WHERE hash = ?1 AND process = ?2 AND started = ?3")                \
+	X(ADD_SERIES, "INSERT INTO series(hash, labels, process, started, build_id, n, metrics) VALUES(?1, ?2, ?3, ?4, ?5, 0, 0)") \
+	X(ALL_SERIES, "SELECT id, labels, process, started, build_id, first, last, n, metrics FROM series ORDER BY id")            \
+	X(GET_SERIES, "SELECT id, labels, process, started, build_id, first, last, n, metrics FROM series WHERE id = ?1")          \
+	X(SERIES_OPEN, "SELECT count(*), max(t) FROM open WHERE series = ?1")                                                      \
+	X(SERIES_FIRST, "UPDATE series SET metrics = ?2, first = ?3 WHERE id = ?1")                                                \
+	X(SERIES_METRICS, "UPDATE series SET metrics = ?2 WHERE id = ?1")                                                          \
+	X(SERIES_SEALED, "UPDATE series SET last = ?2, n = n + ?3 WHERE id = ?1")                                                  \
+	X(ADD_OPEN, "INSERT INTO open (series, t, head, data) VALUES(?1, ?2, ?3, ?4)")                                              \
+	X(RANGE_OPEN, "SELECT id, t, head, data FROM open WHERE series = ?1 AND t >= ?2 AND t < ?3 ORDER BY t")                    \
+	X(LAST_OPEN, "SELECT id, t, head, data FROM open WHERE series = ?1 AND t <= ?2 ORDER BY t DESC LIMIT 1")                   \
+	X(ADD_CHUNK, "INSERT INTO chunks(series, tier, t0, t1, n, samples, head, data) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")    \
+	X(RANGE_CHUNKS, "SELECT id, t0, head, data FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 >= coalesce("               \
+	                "(SELECT max(t0) FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 <= ?3), ?3) AND t0 < ?4 ORDER BY t0")  \
+	X(LAST_CHUNK, "SELECT id, t0, head, data FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 <= ?3 ORDER BY t0 DESC LIMIT 1") \
+	X(FIRST_CHUNK, "SELECT t0 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 LIMIT 1")                                \
+	X(FIRST_OPEN, "SELECT t FROM open WHERE series = ?1 ORDER BY t LIMIT 1")                                                   \
+	X(ADD_GAUGES, "INSERT INTO gauges(series, tier, t, t1, data) VALUES(?1, ?2, ?3, ?4, ?5)")                                  \
+	X(RANGE_GAUGES, "SELECT t, data FROM gauges WHERE series = ?1 AND tier = ?2 AND t >= coalesce("                            \
+	                "(SELECT max(t) FROM gauges WHERE series = ?1 AND tier = ?2 AND t <= ?3), ?3) AND t < ?4 ORDER BY t")      \
+	X(FIRST_GAUGES, "SELECT t FROM gauges WHERE series = ?1 AND tier = ?2 ORDER BY t LIMIT 1")                                 \
+	X(END_GAUGES, "SELECT t1 FROM gauges WHERE series = ?1 AND tier = ?2 ORDER BY t DESC LIMIT 1")                             \
+	X(UNNAMED_BUILDS, "SELECT b.build_id, b.path, n FROM (SELECT build, count(*) AS n FROM frames WHERE own IS NULL AND names IS NULL " \
+	                  "AND asked = 0 GROUP BY build) JOIN builds b ON b.id = build WHERE b.kind IN (1, 2) ORDER BY n DESC, b.id")     \
+	X(UNNAMED, "SELECT f.id FROM builds b JOIN frames f ON f.build = b.id AND f.own IS NULL AND f.names IS NULL AND f.asked = 0 "  \
+	           "WHERE (b.build_id = ?1 OR (b.build_id = '' AND b.path = CAST(?1 AS BLOB))) AND b.kind IN (1, 2) LIMIT ?2")      \
+	X(PUT_NAMES, "UPDATE frames SET names = coalesce(?3, names), asked = 1 WHERE build = ?1 AND offset = ?2 AND own IS NULL")  \
+	X(ASK_AGAIN, "UPDATE frames SET asked = 0 WHERE asked = 1 AND own IS NULL AND names IS NULL AND build IN "                 \
+	             "(SELECT id FROM builds WHERE build_id = ?1 OR (build_id = '' AND path = CAST(?1 AS BLOB)))")                 \
+	X(END_CHUNK, "SELECT t1 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 DESC LIMIT 1")
+
+enum sqlite_statement {
+#define X(name, text) S_##name,
+	SQLITE_STATEMENTS(X)
+#undef X
+	STATEMENTS
+};
+
+struct connection {
+	sqlite3 *db;
+	const char *path;               /* for messages */
+	sqlite3_stmt *statements[STATEMENTS];
+};
+
+/* What the writer knows of a series without asking: W. */
+struct series_state {
+	bool known;
+	unsigned metrics;
+	int64_t last_ms;                /* INT64_MIN: no profile yet */
+	int64_t gauges_ms;              /* time of the last gauges */
+};
+
+struct translator;
+
+#define POOL_MAX 8
+
+struct sqlite_store {
+	struct store store;
+	char *path;
+	struct store_options options;   /* with the defaults filled in */
+	bool immutable;                 /* read-only, and nobody else can write: opened without shared memory */
+	int lock_fd;                    /* -1: read only */
+	pthread_mutex_t write_lock;
+	struct connection writer;       /* W */
+	struct series_state *series;    /* W: by number */
+	size_t series_capacity;
+	struct translator *translator;  /* W: profiles to rows */
+	pthread_mutex_t pool_lock;
+	struct connection *pool[POOL_MAX];   /* pool_lock: idle ones */
+	size_t pool_n;
+};
+
+/* --- sqlite_db.c --- */
+
+/* Words what SQLite says; a code of base/error.h. doing: "appending a profile". */
+int db_failed(struct connection *c, const char *doing, struct error *err);
+/* Prepared and without bindings; NULL: err is worded. */
+sqlite3_stmt *db_statement(struct connection *c, enum sqlite_statement s, struct error *err);
+/* A statement without rows. Resets it. */
+int db_run(struct connection *c, sqlite3_stmt *statement, const char *doing, struct error *err);
+int db_do(struct connection *c, enum sqlite_statement s, const char *doing, struct error *err);
+/* 1: a row, 0: no more (the statement is reset), negative: failed (reset). */
+int db_step(struct connection *c, sqlite3_stmt *statement, const char *doing, struct error *err);
+int db_open(struct sqlite_store *s, struct connection *c, bool writer, struct error *err);
+void db_close(struct connection *c);
+
+/* A reading connection, its transaction begun. */
+struct connection *db_begin_read(struct sqlite_store *s, struct error *err);
+void db_end_read(struct sqlite_store *s, struct connection *c);
+/* E_USAGE for a store that was opened to be read. Takes write_lock and begins; failed: neither. */
+int db_begin_write(struct sqlite_store *s, struct error *err);
+/* failed: rolls back, and returns that. */
+int db_finish_write(struct sqlite_store *s, int failed, struct error *err);
+/* The same, and gives write_lock back. */
+int db_end_write(struct sqlite_store *s, int failed, struct error *err);
+
+/* The result is whole only when it was not over: E_LIMIT. */
+struct spending {
+	const struct store_budget *budget;
+	size_t bytes;
+};
+int spend(struct spending *s, size_t bytes, struct error *err);     /* and looks at clock and cancelled */
+size_t spending_limit(const struct store_budget *b);
+
+/* --- the calls, by file --- */
+
+/* sqlite_series.c */
+int sqlite_add_series(struct store *s, const struct store_identity *who, uint32_t *ret_series, struct error *err);
+int sqlite_find_series(struct store *s, const struct store_matcher *m, size_t n, int64_t from_ms, int64_t to_ms,
+                       struct store_series_info **ret, size_t *ret_n, struct error *err);
+/* The writer's state of a series: E_USAGE when there is no such. W. */
+int series_state(struct sqlite_store *s, uint32_t series, struct series_state **ret, struct error *err);
+int series_identity(struct connection *c, uint32_t series, struct store_series_info *ret, struct error *err);   /* freed by store_series_free's way */
+
+/* sqlite_append.c */
+int sqlite_append(struct store *s, const struct store_profile *profiles, size_t n, struct error *err);
+
+/* sqlite_translate.c: from a profile to rows with numbers. All W. */
+struct translator *translator_new(void);
+void translator_free(struct translator *t);
+void translator_forget(struct translator *t);                       /* a transaction was rolled back */
+/* Head (one slot) and data of an open profile. */
+int translate(struct sqlite_store *s, const struct store_profile *p, struct buf *head, struct buf *data, unsigned *ret_metrics,
+              struct error *err);
+int translator_string(struct sqlite_store *s, const char *text, size_t n, uint32_t *ret, struct error *err);
+
+#endif

@@ -1,0 +1,693 @@
+/*
+ * From a profile to rows with numbers. What the store has given a number to is remembered by a keyed hash, so that a profile like
+ * the one before costs a look-up per sample; what isn't remembered is asked for, compared byte by byte, and added when it is new.
+ *
+ *   mapping  -> build   by build id, or path      frames     -> stack    (all numbers, leaf first)
+ *   location -> frame   build and file offset,    label set  -> labels
+ *                       names it came with        stack, labels, how many-th of its kind -> row
+ */
+#include "store/sqlite_translate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "profile/operations.h"
+
+#define KEYS 256
+#define DAY_MS 86400000
+#define OPEN_LEVEL 1            /* of zstd: an open profile is written once more within minutes */
+
+struct key {
+	uint64_t high, low;
+};
+
+struct entry {
+	uint32_t row, sample;
+};
+
+struct translator {
+	uint64_t seed[2], keys[KEYS];
+	struct idmap strings, frames, labels, rows;
+	/* Of the profile at hand, by its numbers; 0: not looked for yet. */
+	uint32_t *string_ids, *build_ids, *frame_ids, *label_ids;
+	size_t strings_capacity, builds_capacity, frames_capacity, labels_capacity;
+	struct key *sample_keys;
+	struct entry *order;
+	size_t samples_capacity, order_capacity;
+	struct buf blob, info;
+	struct chunk_writer writer;
+};
+
+/* One profile on its way. */
+struct passage {
+	struct translator *t;
+	struct connection *c;
+	const struct profile *p;
+	uint32_t day;
+	struct error *err;
+	int failed;
+};
+
+struct translator *translator_new(void)
+{
+	struct translator *t = calloc(1, sizeof *t);
+	if (!t)
+		return NULL;
+	if (getrandom(t->seed, sizeof t->seed, GRND_NONBLOCK) < 0)
+		t->seed[0] = hash_u64((uintptr_t)t);
+	for (size_t i = 0; i < KEYS; i++)
+		t->keys[i] = hash_mix(t->seed[0], i) | 1;
+	idmap_init(&t->strings, 1 << 16);
+	idmap_init(&t->frames, 1 << 18);
+	idmap_init(&t->labels, 1 << 16);
+	idmap_init(&t->rows, 1 << 20);
+	buf_init(&t->blob, (size_t)64 << 20);
+	buf_init(&t->info, 1 << 20);
+	chunk_writer_init(&t->writer);
+	return t;
+}
+
+void translator_free(struct translator *t)
+{
+	if (!t)
+		return;
+	translator_forget(t);
+	free(t->string_ids);
+	free(t->build_ids);
+	free(t->frame_ids);
+	free(t->label_ids);
+	free(t->sample_keys);
+	free(t->order);
+	buf_finish(&t->blob);
+	buf_finish(&t->info);
+	chunk_writer_finish(&t->writer);
+	free(t);
+}
+
+void translator_forget(struct translator *t)
+{
+	idmap_clear(&t->strings);
+	idmap_clear(&t->frames);
+	idmap_clear(&t->labels);
+	idmap_clear(&t->rows);
+}
+
+static struct key key_of(const struct translator *t, const void *bytes, size_t n, uint64_t also)
+{
+	struct key k = { hash_mix(t->seed[0], also ^ n), hash_mix(t->seed[1], also + n) };
+	const char *at = bytes;
+	for (; n > 0; n -= n < 8 ? n : 8, at += 8) {
+		uint64_t word = 0;
+		memcpy(&word, at, n < 8 ? n : 8);
+		k.high = hash_mix(k.high, word);
+		k.low = hash_mix(k.low + word, k.high);
+	}
+	return k;
+}
+
+/* --- asking and adding --- */
+
+/* Keeps the first failure; 0 stands for no number. */
+static uint32_t no(struct passage *g, int failed)
+{
+	if (!g->failed)
+		g->failed = failed ? failed : E_NOMEM;
+	return 0;
+}
+
+/* The number of the last INSERT. */
+static uint32_t added(struct passage *g, sqlite3_stmt *q)
+{
+	int rc = db_run(g->c, q, "adding", g->err);
+	if (rc)
+		return no(g, rc);
+	int64_t id = sqlite3_last_insert_rowid(g->c->db);
+	if (id <= 0 || id >= UINT32_MAX)
+		return no(g, error_set(g->err, E_LIMIT, "%s: has as many different stacks as it can number", g->c->path));
+	return (uint32_t)id;
+}
+
+static sqlite3_stmt *ask(struct passage *g, enum sqlite_statement s)
+{
+	if (g->failed)
+		return NULL;
+	sqlite3_stmt *q = db_statement(g->c, s, g->err);
+	if (!q)
+		no(g, g->err->code);
+	return q;
+}
+
+/* Among the rows (id, bytes) the one with these bytes; 0: none, or failed. */
+static uint32_t same_bytes(struct passage *g, sqlite3_stmt *q, const void *bytes, size_t n)
+{
+	int rc;
+	while ((rc = db_step(g->c, q, "looking for what is known", g->err)) > 0) {
+		const void *there = sqlite3_column_blob(q, 1);
+		if ((size_t)sqlite3_column_bytes(q, 1) == n && (n == 0 || (there && memcmp(there, bytes, n) == 0))) {
+			uint32_t id = (uint32_t)sqlite3_column_int64(q, 0);
+			sqlite3_reset(q);
+			return id;
+		}
+	}
+	return rc < 0 ? no(g, rc) : 0;
+}
+
+static void bind_bytes(sqlite3_stmt *q, int at, const void *bytes, size_t n)
+{
+	sqlite3_bind_blob64(q, at, n ? bytes : "", n, SQLITE_STATIC);
+}
+
+/* Found by hash and bytes, or added with both. */
+static uint32_t by_hash(struct passage *g, enum sqlite_statement find, enum sqlite_statement add, const void *bytes, size_t n, uint32_t base)
+{
+	int64_t hash = (int64_t)hash_bytes(bytes, n);
+	sqlite3_stmt *q = ask(g, find);
+	if (!q)
+		return 0;
+	sqlite3_bind_int64(q, 1, hash);
+	uint32_t id = same_bytes(g, q, bytes, n);
+	if (id || !(q = ask(g, add)))
+		return id;
+	sqlite3_bind_int64(q, 1, hash);
+	bind_bytes(q, 2, bytes, n);
+	if (base)
+		sqlite3_bind_int64(q, 3, base);
+	return added(g, q);
+}
+
+static uint32_t intern_text(struct passage *g, const char *text, size_t n)
+{
+	if (n == 0)
+		return 0;
+	struct key k = key_of(g->t, text, n, 1);
+	struct idmap_entry *e = idmap_find(&g->t->strings, k.high, k.low);
+	if (e)
+		return e->id;
+	uint32_t id = by_hash(g, S_FIND_STRING, S_ADD_STRING, text, n, 0);
+	if (id)
+		idmap_put(&g->t->strings, k.high, k.low, id, 0);
+	return id;
+}
+
+static uint32_t intern_string(struct passage *g, uint32_t string)
+{
+	uint32_t *id = &g->t->string_ids[string];
+	if (string && !*id)
+		*id = intern_text(g, profile_text(g->p, string), strings_length(&g->p->strings, string));
+	return string ? *id : 0;
+}
+
+/* --- builds and frames --- */
+
+enum build_kind build_kind_of(const struct profile *p, const struct mapping *m)
+{
+	const char *file = profile_text(p, m->file);
+	if (*file == '\0' || (*file == '[' && strcmp(file, "[vdso]") != 0))
+		return BUILD_MEMORY;
+	return mapping_is_file_space(m) ? BUILD_FILE_SPACE : BUILD_FILE;
+}
+
+uint32_t find_build(struct connection *c, enum build_kind kind, const char *build_id, const char *path, size_t path_n, int *ret_failed,
+                    struct error *err)
+{
+	bool by_id = *build_id != '\0';
+	sqlite3_stmt *q = db_statement(c, by_id ? S_FIND_BUILD_BY_ID : S_FIND_BUILD, err);
+	*ret_failed = q ? 0 : err->code;
+	if (!q)
+		return 0;
+	sqlite3_bind_text(q, 1, build_id, -1, SQLITE_STATIC);
+	if (!by_id)
+		bind_bytes(q, 2, path, path_n);
+	sqlite3_bind_int(q, by_id ? 2 : 3, kind);
+	int rc = db_step(c, q, "looking for a binary", err);
+	uint32_t id = rc > 0 ? (uint32_t)sqlite3_column_int64(q, 0) : 0;
+	sqlite3_reset(q);
+	*ret_failed = rc < 0 ? rc : 0;
+	return id;
+}
+
+static uint32_t intern_build(struct passage *g, uint32_t mapping)
+{
+	uint32_t *slot = &g->t->build_ids[mapping];
+	if (*slot || g->failed)
+		return *slot;
+	const struct mapping *m = &g->p->mappings[mapping];
+	const char *build_id = profile_text(g->p, m->build_id), *path = profile_text(g->p, m->file);
+	size_t path_n = strings_length(&g->p->strings, m->file);
+	enum build_kind kind = build_kind_of(g->p, m);
+	int failed;
+	*slot = find_build(g->c, kind, build_id, path, path_n, &failed, g->err);
+	if (failed)
+		return no(g, failed);
+	sqlite3_stmt *q = *slot ? NULL : ask(g, S_ADD_BUILD);
+	if (!q)
+		return *slot;
+	sqlite3_bind_int(q, 1, kind);
+	sqlite3_bind_text(q, 2, build_id, -1, SQLITE_STATIC);
+	bind_bytes(q, 3, path, path_n);
+	return *slot = added(g, q);
+}
+
+void add_lines(struct buf *to, const struct profile *p, const struct location *l, string_number *number, void *context)
+{
+	varint_add(to, l->n_lines);
+	for (uint32_t i = 0; i < l->n_lines; i++) {
+		const struct line *line = &p->lines[l->first_line + i];
+		const struct function *f = &p->functions[line->function];
+		varint_add(to, number(context, f->name));
+		varint_add(to, number(context, f->system_name));
+		varint_add(to, number(context, f->file));
+		varint_add_signed(to, f->start_line);
+		varint_add_signed(to, line->line);
+		varint_add(to, line->column);
+	}
+}
+
+static uint32_t number_of_string(void *context, uint32_t string)
+{
+	return intern_string(context, string);
+}
+
+/* What makes the frame this one besides its place; empty when there is nothing. */
+static void own_lines(struct passage *g, const struct location *l)
+{
+	struct buf *b = &g->t->blob;
+	buf_reset(b);
+	if (l->n_lines == 0 && !l->folded)
+		return;
+	varint_add(b, l->folded);
+	add_lines(b, g->p, l, number_of_string, g);
+	if (b->failed)
+		no(g, error_nomem(g->err, "a frame's names"));
+}
+
+static uint32_t look_up_frame(struct passage *g, uint32_t build, uint64_t offset)
+{
+	struct buf *own = &g->t->blob;
+	sqlite3_stmt *q = ask(g, S_FIND_FRAME);
+	if (!q)
+		return 0;
+	sqlite3_bind_int64(q, 1, build);
+	sqlite3_bind_int64(q, 2, (int64_t)offset);
+	uint32_t id = same_bytes(g, q, own->data, own->len);
+	if (id || !(q = ask(g, S_ADD_FRAME)))
+		return id;
+	sqlite3_bind_int64(q, 1, build);
+	sqlite3_bind_int64(q, 2, (int64_t)offset);
+	if (own->len)
+		bind_bytes(q, 3, own->data, own->len);
+	return added(g, q);
+}
+
+static uint32_t intern_frame(struct passage *g, uint32_t location)
+{
+	const struct location *l = &g->p->locations[location];
+	uint32_t build = l->mapping == PROFILE_NONE ? 0 : intern_build(g, l->mapping);
+	uint64_t offset = location_file_offset(g->p, l);
+	own_lines(g, l);
+	struct key k = key_of(g->t, g->t->blob.data, g->t->blob.len, hash_mix(build, offset));
+	k.high = hash_mix(k.high, offset);
+	k.low = hash_mix(k.low, (uint64_t)build << 32 ^ offset);
+	if (g->failed)
+		return 0;
+	struct idmap_entry *e = idmap_find(&g->t->frames, k.high, k.low);
+	uint32_t id = e ? e->id : look_up_frame(g, build, offset);
+	if (id && !e)
+		idmap_put(&g->t->frames, k.high, k.low, id, 0);
+	return g->t->frame_ids[location] = id;
+}
+
+/* --- labels --- */
+
+static uint32_t intern_label_bytes(struct passage *g, uint32_t base)
+{
+	struct buf *b = &g->t->blob;
+	if (b->failed)
+		return no(g, error_nomem(g->err, "labels"));
+	return by_hash(g, S_FIND_LABELS, S_ADD_LABELS, b->data, b->len, base);
+}
+
+static void label_bytes(struct passage *g, const struct label_set *set, bool without_size)
+{
+	struct buf *b = &g->t->blob;
+	buf_reset(b);
+	for (uint32_t i = 0; i < set->n && !g->failed; i++) {
+		const struct label *l = &g->p->labels[set->first + i];
+		if (without_size && !l->str && strcmp(profile_text(g->p, l->key), "bytes") == 0)
+			continue;
+		varint_add(b, intern_string(g, l->key));
+		varint_add(b, intern_string(g, l->str));
+		varint_add(b, intern_string(g, l->unit));
+		varint_add_signed(b, l->number);
+	}
+}
+
+/* The number plus one; the set without labels is 0. */
+static uint32_t intern_labels(struct passage *g, uint32_t set_number)
+{
+	const struct label_set *set = &g->p->label_sets[set_number];
+	uint32_t base = 0, id = 0;
+	if (set->block_size) {
+		label_bytes(g, set, true);
+		base = g->t->blob.len ? intern_label_bytes(g, 0) : 0;
+	}
+	label_bytes(g, set, false);
+	if (g->t->blob.len && !g->failed) {
+		struct key k = key_of(g->t, g->t->blob.data, g->t->blob.len, 2);
+		struct idmap_entry *e = idmap_find(&g->t->labels, k.high, k.low);
+		id = e ? e->id : intern_label_bytes(g, set->block_size ? base + 1 : 0);
+		if (id && !e)
+			idmap_put(&g->t->labels, k.high, k.low, id, 0);
+	}
+	return g->t->label_ids[set_number] = id + 1;
+}
+
+/* --- stacks and rows --- */
+
+static uint64_t stack_key(const struct translator *t, uint32_t i)
+{
+	return i < KEYS ? t->keys[i] : hash_mix(t->seed[1], i) | 1;
+}
+
+/* The frames' numbers must be known. Multilinear: the chance that two stacks agree is that of the unknown keys. */
+static struct key key_of_stack(const struct passage *g, const struct stack *s)
+{
+	const struct translator *t = g->t;
+	const uint32_t *frames = g->p->frames + s->first;
+	unsigned __int128 sum = s->n;
+	uint32_t near = s->n < KEYS ? s->n : KEYS;
+	for (uint32_t i = 0; i < near; i++)
+		sum += (unsigned __int128)t->keys[i] * ((uint64_t)t->frame_ids[frames[i]] + 1);
+	for (uint32_t i = near; i < s->n; i++)
+		sum += (unsigned __int128)stack_key(t, i) * ((uint64_t)t->frame_ids[frames[i]] + 1);
+	return (struct key){ (uint64_t)(sum >> 64), (uint64_t)sum };
+}
+
+static uint32_t look_up_stack(struct passage *g, const struct stack *s)
+{
+	struct buf *b = &g->t->blob;
+	buf_reset(b);
+	for (uint32_t i = 0; i < s->n; i++)
+		varint_add(b, g->t->frame_ids[g->p->frames[s->first + i]]);
+	if (b->failed)
+		return no(g, error_nomem(g->err, "a stack"));
+	return by_hash(g, S_FIND_STACK, S_ADD_STACK, b->data, b->len, 0);
+}
+
+/* The labels without block size, plus one; 0: they have none. */
+static uint32_t base_labels(struct passage *g, uint32_t labels)
+{
+	sqlite3_stmt *q = labels ? ask(g, S_GET_LABELS) : NULL;
+	if (!q)
+		return 0;
+	sqlite3_bind_int64(q, 1, labels);
+	int rc = db_step(g->c, q, "looking for labels", g->err);
+	uint32_t base = rc > 0 ? (uint32_t)sqlite3_column_int64(q, 1) : 0;
+	sqlite3_reset(q);
+	return rc < 0 ? no(g, rc) : base;
+}
+
+static uint32_t look_up_row(struct passage *g, uint32_t stack, uint32_t labels, uint32_t nth)
+{
+	sqlite3_stmt *q = ask(g, S_FIND_ROW);
+	if (!q)
+		return 0;
+	sqlite3_bind_int64(q, 1, stack);
+	sqlite3_bind_int64(q, 2, labels);
+	sqlite3_bind_int64(q, 3, nth);
+	int rc = db_step(g->c, q, "looking for a stack", g->err);
+	if (rc < 0)
+		return no(g, rc);
+	uint32_t id = rc > 0 ? (uint32_t)sqlite3_column_int64(q, 0) : 0, seen = rc > 0 ? (uint32_t)sqlite3_column_int64(q, 1) : 0;
+	sqlite3_reset(q);
+	if (id && seen < g->day && (q = ask(g, S_SEE_ROW))) {
+		sqlite3_bind_int64(q, 1, id);
+		sqlite3_bind_int64(q, 2, g->day);
+		rc = db_run(g->c, q, "noting a stack", g->err);
+		if (rc)
+			return no(g, rc);
+	}
+	return id;
+}
+
+/* What it allocated counts on across a change of the block size: the row without one is its base. */
+static uint32_t intern_row(struct passage *g, uint32_t stack, uint32_t labels, uint32_t nth)
+{
+	uint32_t id = look_up_row(g, stack, labels, nth), base_set = id ? 0 : base_labels(g, labels);
+	uint32_t base = base_set && !g->failed ? intern_row(g, stack, base_set - 1, 0) : 0;
+	sqlite3_stmt *q = id ? NULL : ask(g, S_ADD_ROW);
+	if (!q)
+		return id;
+	sqlite3_bind_int64(q, 1, stack);
+	sqlite3_bind_int64(q, 2, labels);
+	sqlite3_bind_int64(q, 3, nth);
+	if (base)
+		sqlite3_bind_int64(q, 4, base);
+	sqlite3_bind_int64(q, 5, g->day);
+	return added(g, q);
+}
+
+/* --- a profile --- */
+
+static int by_row(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+static bool clear(uint32_t **ids, size_t *capacity, size_t n)
+{
+	if (!memory_grow((void **)ids, capacity, n + 1, sizeof **ids, SIZE_MAX / sizeof **ids))
+		return false;
+	memset(*ids, 0, (n + 1) * sizeof **ids);
+	return true;
+}
+
+static bool make_room(struct translator *t, const struct profile *p)
+{
+	return clear(&t->string_ids, &t->strings_capacity, p->strings.n) && clear(&t->build_ids, &t->builds_capacity, p->n_mappings) &&
+	       clear(&t->frame_ids, &t->frames_capacity, p->n_locations) && clear(&t->label_ids, &t->labels_capacity, p->n_label_sets) &&
+	       memory_grow((void **)&t->sample_keys, &t->samples_capacity, p->n_samples + 1, sizeof *t->sample_keys, INDEX_NONE) &&
+	       memory_grow((void **)&t->order, &t->order_capacity, p->n_samples + 1, sizeof *t->order, INDEX_NONE);
+}
+
+/* First all keys, so that the table's lines are on their way when they are needed. */
+static void make_keys(struct passage *g)
+{
+	const struct profile *p = g->p;
+	struct translator *t = g->t;
+	struct key stack_key = { 0, 0 };
+	uint32_t stack = PROFILE_NONE;
+	for (size_t i = 0; i < p->n_samples && !g->failed; i++) {
+		const struct sample *s = &p->samples[i];
+		if (s->stack != stack) {
+			const struct stack *frames = &p->stacks[s->stack];
+			for (uint32_t k = 0; k < frames->n && !g->failed; k++)
+				if (!t->frame_ids[p->frames[frames->first + k]])
+					intern_frame(g, p->frames[frames->first + k]);
+			stack_key = key_of_stack(g, frames);
+			stack = s->stack;
+		}
+		uint32_t labels = t->label_ids[s->labels] ? t->label_ids[s->labels] : intern_labels(g, s->labels);
+		t->sample_keys[i].high = hash_mix(stack_key.high ^ t->seed[0], labels);
+		t->sample_keys[i].low = hash_mix(stack_key.low ^ t->seed[1], labels);
+		idmap_prefetch(&t->rows, t->sample_keys[i].low);
+	}
+}
+
+static uint32_t find_row(struct passage *g, size_t sample)
+{
+	struct translator *t = g->t;
+	const struct sample *s = &g->p->samples[sample];
+	const struct key *k = &t->sample_keys[sample];
+	struct idmap_entry *e = idmap_find(&t->rows, k->high, k->low);
+	if (e && e->day >= g->day)
+		return e->id;
+	uint32_t stack = look_up_stack(g, &g->p->stacks[s->stack]);
+	uint32_t row = g->failed ? 0 : intern_row(g, stack, t->label_ids[s->labels] - 1, 0);
+	if (e)
+		e->day = g->day;
+	else if (row)
+		idmap_put(&t->rows, k->high, k->low, row, g->day);
+	return row;
+}
+
+/* The same stack with the same labels more than once: the next one is the second of its kind, and so on. */
+static void tell_twins_apart(struct passage *g)
+{
+	struct entry *order = g->t->order;
+	size_t n = g->p->n_samples;
+	bool moved = false;
+	for (size_t i = 0, end; i < n && !g->failed; i = end) {
+		for (end = i + 1; end < n && order[end].row == order[i].row; end++) {
+			const struct sample *s = &g->p->samples[order[end].sample];
+			uint32_t stack = look_up_stack(g, &g->p->stacks[s->stack]);
+			uint32_t row = intern_row(g, stack, g->t->label_ids[s->labels] - 1, (uint32_t)(end - i));
+			g->t->sample_keys[end].low = row;
+			moved = true;
+			if (g->failed)
+				return;
+		}
+		for (size_t k = i + 1; k < end; k++)
+			order[k].row = (uint32_t)g->t->sample_keys[k].low;
+	}
+	if (moved)
+		qsort(order, n, sizeof *order, by_row);
+}
+
+static void find_rows(struct passage *g)
+{
+	struct entry *order = g->t->order;
+	bool sorted = true, twins = false;
+	size_t n = g->p->n_samples;
+	for (size_t i = 0; i < n && !g->failed; i++) {
+		order[i] = (struct entry){ find_row(g, i), (uint32_t)i };
+		sorted = sorted && (i == 0 || order[i - 1].row < order[i].row);
+	}
+	if (sorted || g->failed)
+		return;
+	qsort(order, n, sizeof *order, by_row);
+	for (size_t i = 1; i < n && !twins; i++)
+		twins = order[i].row == order[i - 1].row;
+	if (twins)
+		tell_twins_apart(g);
+}
+
+/* --- what is known besides the samples --- */
+
+static int find_source(const struct profile *p, struct source *ret, struct error *err)
+{
+	uint32_t used = p->n_samples ? p->samples[0].source : 0;
+	for (size_t i = 1; i < p->n_samples; i++)
+		if (p->samples[i].source != used)
+			return error_set(err, E_USAGE, "profiles of several processes can't be stored as one: store each by itself");
+	*ret = used < p->n_sources ? p->sources[used] : (struct source){ .header_objects = -1, .header_bytes = -1 };
+	if (ret->base)
+		return error_set(err, E_USAGE, "a difference of profiles can't be stored: store both profiles");
+	return 0;
+}
+
+static int default_metric(const struct profile *p)
+{
+	int column = p->default_type ? profile_type_column(p, profile_text(p, p->default_type)) : -1;
+	for (int m = 0; m < METRICS; m++)
+		if (column >= 0 && p->metric[m] == column)
+			return m;
+	return -1;
+}
+
+static void add_info(struct passage *g, const struct source *s, int64_t time_ms)
+{
+	const struct profile *p = g->p;
+	struct buf *b = &g->t->info;
+	buf_reset(b);
+	varint_add_double(b, s->rate);
+	varint_add(b, s->process);
+	varint_add(b, s->pid);
+	varint_add(b, (s->raw_counts ? 1 : 0) | (s->header_objects < 0 && s->header_bytes < 0 ? 0 : 2));
+	varint_add(b, intern_string(g, s->name));
+	varint_add(b, p->n_mappings ? intern_build(g, 0) : 0);
+	varint_add(b, (uint64_t)(default_metric(p) + 1));
+	const uint32_t strings[] = { p->period_type, p->period_unit, p->drop_frames, p->keep_frames, p->doc_url };
+	for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
+		varint_add(b, intern_string(g, strings[i]));
+	varint_add_signed(b, p->period);
+	varint_add_signed(b, s->duration_nanos);
+	varint_add_signed(b, (int64_t)((uint64_t)s->time_nanos - (uint64_t)time_ms * 1000000u));
+	if (!(s->header_objects < 0 && s->header_bytes < 0)) {
+		varint_add_double(b, s->header_objects);
+		varint_add_double(b, s->header_bytes);
+	}
+	varint_add(b, p->n_comments);
+	for (size_t i = 0; i < p->n_comments; i++)
+		varint_add(b, intern_string(g, p->comments[i]));
+	if (b->failed)
+		no(g, error_set(g->err, E_LIMIT, "a profile with more than 1 MiB of comments"));
+}
+
+bool slot_info_read(const uint8_t *bytes, size_t n, int64_t time_ms, struct slot_info *ret)
+{
+	struct varint_reader r = { bytes, bytes + n, false };
+	struct slot_info i = { 0 };
+	i.source.rate = varint_next_double(&r);
+	i.source.process = varint_next(&r);
+	i.source.pid = varint_next(&r);
+	uint64_t flags = varint_next(&r);
+	i.source.raw_counts = flags & 1;
+	i.source.name = (uint32_t)varint_next(&r);
+	i.main_build = (uint32_t)varint_next(&r);
+	i.default_metric = (int)(varint_next(&r) % (METRICS + 1)) - 1;
+	uint32_t *const strings[] = { &i.period_type, &i.period_unit, &i.drop_frames, &i.keep_frames, &i.doc_url };
+	for (size_t k = 0; k < sizeof strings / sizeof *strings; k++)
+		*strings[k] = (uint32_t)varint_next(&r);
+	i.period = varint_next_signed(&r);
+	i.source.duration_nanos = varint_next_signed(&r);
+	i.source.time_nanos = (int64_t)((uint64_t)varint_next_signed(&r) + (uint64_t)time_ms * 1000000u);
+	i.source.header_objects = flags & 2 ? varint_next_double(&r) : -1;
+	i.source.header_bytes = flags & 2 ? varint_next_double(&r) : -1;
+	i.n_comments = varint_next(&r);
+	i.comments = r;
+	*ret = i;
+	return !r.failed;
+}
+
+/* --- all of it --- */
+
+static void write_rows(struct passage *g, const struct chunk_layout *l, struct chunk_slot *slot)
+{
+	const struct profile *p = g->p;
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct entry *e = &g->t->order[i];
+		int64_t values[METRICS];
+		for (int m = 0; m < METRICS; m++) {
+			if (l->sum[m] < 0)
+				continue;
+			int64_t v = p->values[e->sample * p->n_types + (size_t)p->metric[m]];
+			values[l->sum[m]] = v;
+			slot->last[m] += (double)v;
+		}
+		chunk_add_single(&g->t->writer, e->row, values);
+	}
+}
+
+int translate(struct sqlite_store *s, const struct store_profile *what, struct buf *head, struct buf *data, unsigned *ret_metrics,
+              struct error *err)
+{
+	const struct profile *p = what->profile;
+	struct translator *t = s->translator;
+	struct passage g = { t, &s->writer, p, (uint32_t)(what->time_ms / DAY_MS), err, 0 };
+	struct source source = { 0 };
+	unsigned metrics = 0;
+	for (int m = 0; m < METRICS; m++)
+		metrics |= p->metric[m] >= 0 ? 1u << m : 0;
+	if (!metrics)
+		return error_set(err, E_USAGE, "a profile without heap metrics (%s, ...) can't be stored", metric_name(INUSE_SPACE));
+	int failed = find_source(p, &source, err);
+	if (failed)
+		return failed;
+	if (!make_room(t, p))
+		return error_nomem(err, "a profile's samples");
+	make_keys(&g);
+	find_rows(&g);
+	add_info(&g, &source, what->time_ms);
+	if (g.failed)
+		return g.failed;
+	struct chunk_slot slot = { .time_ms = what->time_ms, .last_ms = what->time_ms, .n = 1, .samples = p->n_samples };
+	struct chunk_head h = { chunk_layout(metrics, false), &slot, 1 };
+	chunk_writer_begin(&t->writer, h.layout, 1);
+	chunk_add_info(&t->writer, t->info.data, t->info.len);
+	write_rows(&g, &h.layout, &slot);
+	chunk_head_write(&h, head);
+	*ret_metrics = metrics;
+	return chunk_writer_end(&t->writer, OPEN_LEVEL, data, err);
+}
+
+int translator_string(struct sqlite_store *s, const char *text, size_t n, uint32_t *ret, struct error *err)
+{
+	struct passage g = { s->translator, &s->writer, NULL, 0, err, 0 };
+	*ret = intern_text(&g, text, n);
+	return g.failed;
+}

@@ -1,0 +1,116 @@
+/* Numbers in as few bytes as they take: seven bits a byte, the lowest first, the top bit of a byte: more follow. */
+#ifndef STORE_VARINT_H
+#define STORE_VARINT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+#define VARINT_MAX 10           /* bytes */
+
+static inline uint64_t varint_zigzag(int64_t v)
+{
+	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
+
+static inline int64_t varint_unzigzag(uint64_t u)
+{
+	return (int64_t)(u >> 1) ^ -(int64_t)(u & 1);
+}
+
+/* At to there is room for VARINT_MAX. */
+static inline uint8_t *varint_write(uint8_t *to, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*to++ = (uint8_t)(v | 0x80);
+	*to++ = (uint8_t)v;
+	return to;
+}
+
+static inline void varint_add(struct buf *b, uint64_t v)
+{
+	if (!buf_reserve(b, VARINT_MAX))
+		return;
+	uint8_t *end = varint_write((uint8_t *)b->data + b->len, v);
+	b->len = (size_t)(end - (uint8_t *)b->data);
+	*end = '\0';
+}
+
+static inline void varint_add_signed(struct buf *b, int64_t v)
+{
+	varint_add(b, varint_zigzag(v));
+}
+
+static inline void varint_add_double(struct buf *b, double v)
+{
+	buf_add(b, &v, sizeof v);
+}
+
+/* What is read, up to end; failed stays once it is set, and then every number is 0. */
+struct varint_reader {
+	const uint8_t *at, *end;
+	bool failed;
+};
+
+static inline uint64_t varint_slow(struct varint_reader *r)
+{
+	uint64_t v = 0;
+	for (unsigned shift = 0; r->at < r->end && shift < 64; shift += 7) {
+		uint8_t byte = *r->at++;
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80) {
+			if (shift == 63 && byte > 1)
+				break;
+			return v;
+		}
+	}
+	r->failed = true;
+	r->at = r->end;
+	return 0;
+}
+
+static inline uint64_t varint_next(struct varint_reader *r)
+{
+	if (r->at < r->end && *r->at < 0x80)
+		return *r->at++;
+	if (r->end - r->at >= 2 && r->at[1] < 0x80) {
+		uint64_t v = (uint64_t)(r->at[0] & 0x7f) | (uint64_t)r->at[1] << 7;
+		r->at += 2;
+		return v;
+	}
+	return varint_slow(r);
+}
+
+static inline int64_t varint_next_signed(struct varint_reader *r)
+{
+	return varint_unzigzag(varint_next(r));
+}
+
+static inline double varint_next_double(struct varint_reader *r)
+{
+	double v = 0;
+	if ((size_t)(r->end - r->at) < sizeof v) {
+		r->failed = true;
+		r->at = r->end;
+		return 0;
+	}
+	memcpy(&v, r->at, sizeof v);
+	r->at += sizeof v;
+	return v;
+}
+
+/* The next n bytes, or NULL. */
+static inline const uint8_t *varint_bytes(struct varint_reader *r, uint64_t n)
+{
+	if (r->failed || n > (uint64_t)(r->end - r->at)) {
+		r->failed = true;
+		r->at = r->end;
+		return NULL;
+	}
+	const uint8_t *bytes = r->at;
+	r->at += n;
+	return bytes;
+}
+
+#endif
