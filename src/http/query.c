@@ -55,31 +55,44 @@ static bool name_is(struct http_text raw, const char *name)
 	return !*name;
 }
 
+/* Decodes value into to: its length, -2 when it is malformed or too long. */
+static int take_value(struct http_text value, char *to, size_t room)
+{
+	size_t n = 0;
+	while (value.n) {
+		int c = decoded(&value);
+		if (c < 0 || n + 1 >= room) {
+			to[0] = '\0';
+			return -2;
+		}
+		to[n++] = (char)c;
+	}
+	to[n] = '\0';
+	return (int)n;
+}
+
+int http_query_next(struct http_text *rest, const char *name, char *to, size_t room)
+{
+	struct http_text found, value;
+	to[0] = '\0';
+	while (next_pair(rest, &found, &value)) {
+		if (name_is(found, name))
+			return take_value(value, to, room);
+	}
+	return -1;
+}
+
 int http_query(const struct http_request *r, const char *name, char *to, size_t room)
 {
 	struct http_text rest = r->query, found, value;
-	size_t n = 0;
-	bool given = false;
-	to[0] = '\0';
-	while (next_pair(&rest, &found, &value)) {
-		if (!name_is(found, name))
-			continue;
-		if (given)
-			goto refused;
-		given = true;
-		while (value.n) {
-			int c = decoded(&value);
-			if (c < 0 || n + 1 >= room)
-				goto refused;
-			to[n++] = (char)c;
+	int n = http_query_next(&rest, name, to, room);
+	while (n >= 0 && next_pair(&rest, &found, &value)) {
+		if (name_is(found, name)) {
+			to[0] = '\0';
+			return -2;
 		}
-		to[n] = '\0';
 	}
-	return given ? (int)n : -1;
-
-refused:
-	to[0] = '\0';
-	return -2;
+	return n;
 }
 
 bool http_query_known(const struct http_request *r, const char *const *names, struct http_text *ret_first)

@@ -45,6 +45,12 @@ int http_parse_request(const char *bytes, size_t n, struct http_request *ret);
 int http_query(const struct http_request *r, const char *name, char *to, size_t room);
 
 /*
+ * The same for a parameter that may be given several times: takes pairs from rest (at first the request's query) up to and with the next
+ * one of that name. -1: there is none any more.
+ */
+int http_query_next(struct http_text *rest, const char *name, char *to, size_t room);
+
+/*
  * Are all parameters of the query among names (NULL-terminated)? *ret_first gets the first other one. An unknown parameter is
  * a mistake of the client that would go unseen.
  */
