@@ -25,49 +25,12 @@ struct leaks_settings {
 struct leaks_run {
 	const struct leaks_settings *settings;
 	double interval_seconds;            /* 0: none */
-	double gate, gate_seconds;          /* gate in so many seconds; 0: per snapshot; gate < 0: none */
+	struct leaks_gate gate;             /* when there is one */
 	struct buf notes;
 	bool *ret_tripped;
 };
 
 /* --- numbers with units --- */
-
-static bool unit_seconds(const char *text, double *ret)
-{
-	static const struct {
-		const char *name;
-		double seconds;
-	} units[] = { { "ms", 1e-3 }, { "s", 1 }, { "sec", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 },
-		      { "hour", 3600 }, { "d", 86400 }, { "day", 86400 } };
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (strcmp(text, units[i].name) == 0) {
-			*ret = units[i].seconds;
-			return true;
-		}
-	return false;
-}
-
-/* "1M/h", "100k/min", "64k/snapshot". */
-static int gate_parse(const char *text, struct leaks_run *r, struct error *err)
-{
-	const char *slash = strchr(text, '/');
-	char amount[32];
-	size_t n = slash ? (size_t)(slash - text) : 0;
-	uint64_t size;
-	bool ok = slash && n < sizeof amount;
-	if (ok) {
-		memcpy(amount, text, n);
-		amount[n] = '\0';
-		r->gate_seconds = 0;
-		ok = text_parse_bytes(amount, &size) &&
-		     (strcmp(slash + 1, "snapshot") == 0 || unit_seconds(slash + 1, &r->gate_seconds));
-	}
-	if (!ok)
-		return error_set(err, E_USAGE, "--fail-above takes a size per time, like 1M/h, 100k/min or 64k/snapshot, not '%s'",
-		                 text);
-	r->gate = (double)size;
-	return 0;
-}
 
 /* "10s", "5min", "1h". */
 static int interval_parse(const char *text, double *ret, struct error *err)
@@ -75,32 +38,13 @@ static int interval_parse(const char *text, double *ret, struct error *err)
 	size_t n = strspn(text, "0123456789");
 	uint64_t count;
 	double unit;
-	if (!n || !text_parse_u64(text, n, 10, &count) || count == 0 || !unit_seconds(text + n, &unit))
+	if (!n || !text_parse_u64(text, n, 10, &count) || count == 0 || !leaks_time_unit(text + n, &unit))
 		return error_set(err, E_USAGE, "--interval takes a time like 10s, 5min or 1h, not '%s'", text);
 	*ret = (double)count * unit;
 	return 0;
 }
 
 /* --- the run --- */
-
-/* The gate in the unit of the series' times. */
-static int gate_rate(const struct leaks_run *r, const struct series *s, double *ret, struct error *err)
-{
-	*ret = -1;
-	if (r->gate < 0)
-		return 0;
-	if (s->n_snapshots <= TREND_FEW)
-		return error_set(err, E_USAGE, "--fail-above takes at least %d snapshots of one process, and %zu are there: fewer "
-		                 "can't tell a leak from a cache that fills", TREND_FEW + 1, s->n_snapshots);
-	if (!s->timed && r->gate_seconds > 0)
-		return error_set(err, E_USAGE, "--fail-above %s: the profiles don't tell when they were taken; say with --interval "
-		                 "how far apart they are, or give the rate per /snapshot", r->settings->own.fail_above);
-	if (s->timed && r->gate_seconds == 0)
-		*ret = r->gate / (s->times[s->n_snapshots - 1] / (double)(s->n_snapshots - 1));
-	else
-		*ret = s->timed ? r->gate / r->gate_seconds : r->gate;
-	return 0;
-}
 
 static int render(struct view *v, const void *context, const struct report_style *style, struct buf *out,
                   struct error *err)
@@ -109,14 +53,14 @@ static int render(struct view *v, const void *context, const struct report_style
 	const struct leaks_settings *s = r->settings;
 	struct series_options how = { s->own.by == 0, (enum view_sort)s->own.sort, r->interval_seconds };
 	struct leaks_options o = { .n = s->own.n, .all = s->own.all, .limit = (double)s->own.limit, .gate = s->own.fail_above,
-		                   .notes = r->notes.data };
+		                   .fail_above = -1, .notes = r->notes.data };
 	struct view_options vo;
 	struct series *series = NULL;
 	int failed = show_options(&s->show.view, v->profile, &vo, err);
 	if (!failed)
 		failed = series_new(v, &vo, &how, &series, err);
-	if (!failed)
-		failed = gate_rate(r, series, &o.fail_above, err);
+	if (!failed && o.gate)
+		failed = leaks_gate_rate(&r->gate, series, &o.fail_above, err);
 	if (!failed)
 		failed = s->show.text.json  ? report_leaks_json(series, &o, out, err)
 		         : s->own.markdown ? report_leaks_markdown(series, &o, out, err)
@@ -137,14 +81,17 @@ static int run(const void *settings, char **operands, size_t n, struct error *er
 {
 	struct leaks_settings s = *(const struct leaks_settings *)settings;
 	bool tripped = false;
-	struct leaks_run r = { .settings = &s, .gate = -1, .ret_tripped = &tripped };
+	struct leaks_run r = { .settings = &s, .ret_tripped = &tripped };
 	struct profile *p = NULL;
 	struct buf warnings;
 	if (s.show.load.merge)
 		return error_set(err, E_USAGE, "--merge: leaks looks at one process at a time");
 	if (s.own.by > 0)
 		s.show.view.by = s.own.by - 1;
-	int failed = s.own.fail_above ? gate_parse(s.own.fail_above, &r, err) : 0;
+	int failed = 0;
+	if (s.own.fail_above && !leaks_gate_parse(s.own.fail_above, &r.gate))
+		failed = error_set(err, E_USAGE, "--fail-above takes a size per time, like 1M/h, 100k/min or 64k/snapshot, not '%s'",
+		                   s.own.fail_above);
 	if (!failed && s.own.interval)
 		failed = interval_parse(s.own.interval, &r.interval_seconds, err);
 	if (failed)

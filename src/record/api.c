@@ -450,6 +450,7 @@ int api_new(const struct api_settings *s, struct api **ret, struct error *err)
 		return error_nomem(err, "the query API");
 	a->settings = *s;
 	a->settings.title = s->title ? s->title : "heapgauge";
+	a->settings.version = s->version ? s->version : "";
 	a->settings.threads = s->threads ? s->threads : 2;
 	a->settings.waiting = s->waiting ? s->waiting : 64;
 	a->settings.timeout_ms = s->timeout_ms ? s->timeout_ms : 30000;

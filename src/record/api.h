@@ -21,6 +21,7 @@ struct api_settings {
 	struct store *store;                /* borrowed, like all that follows */
 	struct symbols *symbols;            /* NULL: no names are looked for, and no files taken */
 	const char *title;                  /* NULL: "heapgauge" */
+	const char *version;                /* of heapgauge; NULL: "" */
 	const char *url;                    /* how this recorder is reached, for commands that are shown: "http://host:7080"; NULL: as the server says */
 	unsigned threads;                   /* queries at a time; 0: 2 */
 	unsigned waiting;                   /* that wait for a thread; 0: 64 */

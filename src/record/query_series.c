@@ -359,7 +359,7 @@ int query_info(struct query *q, struct error *err)
 			metrics |= s.items[i].info->metrics;
 		json_open(&j, NULL, '{');
 		json_cstring(&j, "title", q->api->settings.title);
-		json_cstring(&j, "version", HEAPGAUGE_VERSION);
+		json_cstring(&j, "version", q->api->settings.version);
 		json_integer(&j, "now_ms", q->now_ms);
 		add_time_or_null(&j, "first_ms", s.n ? s.first_ms : 0);
 		add_time_or_null(&j, "last_ms", s.n ? s.last_ms : 0);

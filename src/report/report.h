@@ -70,6 +70,17 @@ int report_leaks_markdown(const struct series *s, const struct leaks_options *o,
 /* Does the gate trip: does a place, or all together, exceed fail_above (growth_exceeds)? */
 bool report_leaks_tripped(const struct series *s, const struct leaks_options *o);
 
+/* What --fail-above says: "1M/h", "100k/min", "64k/snapshot". */
+struct leaks_gate {
+	const char *text;       /* borrowed */
+	double bytes, seconds;  /* bytes in so many seconds; 0: from one snapshot to the next */
+};
+bool leaks_gate_parse(const char *text, struct leaks_gate *ret);
+/* In the unit of the series' times, for leaks_options.fail_above. E_USAGE: the series is too short, or has no times. */
+int leaks_gate_rate(const struct leaks_gate *g, const struct series *s, double *ret, struct error *err);
+/* "ms", "s", "min", "h", ... */
+bool leaks_time_unit(const char *text, double *ret_seconds);
+
 struct flame_options {
 	const char *title;      /* NULL: made from the view */
 	bool inverted;
