@@ -476,6 +476,7 @@ const struct http_route *api_routes(const struct api *a, size_t *ret_n)
 int api_start(struct api *a, struct http_server *server, struct error *err)
 {
 	a->server = server;
+	symbols_set_server(a->settings.symbols, server);
 	if (!a->settings.url)
 		a->settings.url = http_server_url(server);
 	pthread_mutex_lock(&a->lock);
