@@ -5,9 +5,11 @@
 #include "record/api_private.h"
 
 #include <errno.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <malloc.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -362,6 +364,15 @@ static void handle_cancel(void *context, struct http_exchange *x)
 
 /* --- the threads --- */
 
+/* What a large answer took would stay with the thread. */
+static void give_back(void)
+{
+#ifdef __GLIBC__
+	if (mallinfo2().fordblks > TRIM_BYTES)
+		malloc_trim(TRIM_BYTES / 4);
+#endif
+}
+
 /* Under the lock, which is given up meanwhile. */
 static void work(struct api *a, struct query *q)
 {
@@ -390,8 +401,8 @@ static void work(struct api *a, struct query *q)
 		pthread_cond_signal(&a->wake);
 	pthread_mutex_unlock(&a->lock);
 	query_free(q);
-	if (heavy && mallinfo2().fordblks > TRIM_BYTES)
-		malloc_trim(TRIM_BYTES / 4);
+	if (heavy)
+		give_back();
 	pthread_mutex_lock(&a->lock);
 }
 

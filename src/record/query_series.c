@@ -1,4 +1,5 @@
 /* What there is: labels, processes, restarts, moments. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
