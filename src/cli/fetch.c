@@ -200,6 +200,8 @@ struct transfer {
 	int folder;                     /* of a socket whose path is too long for connect(); or -1 */
 	long status;
 	bool too_much, has_total;
+	int body;                       /* of a POST: the file; -1: it is a GET */
+	uint64_t body_bytes, body_at;
 	char what[80];
 	char error[CURL_ERROR_SIZE];
 };
@@ -223,14 +225,29 @@ static size_t take(char *bytes, size_t size, size_t n, void *context)
 static int tell_progress(void *context, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
 {
 	struct transfer *t = context;
-	(void)up_total;
-	(void)up_now;
+	total = t->body < 0 ? total : up_total;
+	now = t->body < 0 ? now : up_now;
 	if (total > 0 && !t->has_total) {
 		progress_phase(t->what, (uint64_t)total);
 		t->has_total = true;
 	}
 	progress_set((uint64_t)now);
 	return 0;
+}
+
+static size_t give(char *to, size_t size, size_t n, void *context)
+{
+	struct transfer *t = context;
+	uint64_t left = t->body_bytes - t->body_at;
+	size_t want = size * n < left ? size * n : (size_t)left;
+	ssize_t got;
+	do
+		got = pread(t->body, to, want, (off_t)t->body_at);
+	while (got < 0 && errno == EINTR);
+	if (got < 0 || (got == 0 && want))
+		return CURL_READFUNC_ABORT;
+	t->body_at += (uint64_t)got;
+	return (size_t)got;
 }
 
 /* connect() takes some 100 bytes of path; a folder's descriptor makes a short one of any. */
@@ -288,6 +305,12 @@ static int set_up(struct transfer *t, const char *token, struct error *err)
 	curl.easy_setopt(t->easy, CURLOPT_XFERINFOFUNCTION, tell_progress);
 	curl.easy_setopt(t->easy, CURLOPT_XFERINFODATA, t);
 	curl.easy_setopt(t->easy, CURLOPT_NOPROGRESS, 0L);
+	if (t->body >= 0) {
+		curl.easy_setopt(t->easy, CURLOPT_POST, 1L);
+		curl.easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_bytes);
+		curl.easy_setopt(t->easy, CURLOPT_READFUNCTION, give);
+		curl.easy_setopt(t->easy, CURLOPT_READDATA, t);
+	}
 	if (a->socket[0] || is_loopback(a->url))
 		curl.easy_setopt(t->easy, CURLOPT_PROXY, "");
 	int failed = a->socket[0] ? set_socket(t, err) : 0;
@@ -307,6 +330,8 @@ static int fail_connection(struct transfer *t, CURLcode code, struct error *err)
 		return error_set(err, E_IO, "%.200s: cannot connect: %s%s", shown, strerror((int)os),
 		                 os == ECONNREFUSED || os == ENOENT ? " (does the program run, and listen there?)"
 		                 : os == EACCES ? " (the socket belongs to another user)" : "");
+	if (code == CURLE_ABORTED_BY_CALLBACK && t->body >= 0)
+		return error_set(err, E_IO, "%.200s: the file that is sent can't be read any more", shown);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return error_set(err, E_IO, "%.200s: no answer: %.200s", shown, t->error);
 	if (code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR)
@@ -360,23 +385,37 @@ static int perform(struct transfer *t, struct error *err)
 	return t->status == 200 ? 0 : fail_status(t, err);
 }
 
-int fetch(const struct fetch_address *a, const char *token, struct buf *to, struct error *err)
+static int run_transfer(struct transfer *t, const char *token, struct error *err)
 {
-	struct transfer t = { .address = a, .to = to, .folder = -1 };
 	int failed = load_library(err);
 	if (failed)
 		return failed;
-	buf_init(&t.reason, REASON_MAX + 1);
-	snprintf(t.what, sizeof t.what, "fetching %.60s", a->shown);
-	progress_phase(t.what, 0);
-	failed = set_up(&t, token, err);
+	buf_init(&t->reason, REASON_MAX + 1);
+	snprintf(t->what, sizeof t->what, "%s %.60s", t->body < 0 ? "fetching" : "sending to", t->address->shown);
+	progress_phase(t->what, 0);
+	failed = set_up(t, token, err);
 	if (!failed)
-		failed = perform(&t, err);
-	if (t.easy)
-		curl.easy_cleanup(t.easy);
-	curl.slist_free_all(t.headers);
-	if (t.folder >= 0)
-		close(t.folder);
-	buf_finish(&t.reason);
+		failed = perform(t, err);
+	if (t->easy)
+		curl.easy_cleanup(t->easy);
+	curl.slist_free_all(t->headers);
+	if (t->folder >= 0)
+		close(t->folder);
+	buf_finish(&t->reason);
+	return failed;
+}
+
+int fetch(const struct fetch_address *a, const char *token, struct buf *to, struct error *err)
+{
+	struct transfer t = { .address = a, .to = to, .folder = -1, .body = -1 };
+	return run_transfer(&t, token, err);
+}
+
+int fetch_send(const struct fetch_address *a, const char *token, int fd, uint64_t bytes, struct buf *to, long *ret_status,
+               struct error *err)
+{
+	struct transfer t = { .address = a, .to = to, .folder = -1, .body = fd, .body_bytes = bytes };
+	int failed = run_transfer(&t, token, err);
+	*ret_status = t.status;
 	return failed;
 }

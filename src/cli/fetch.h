@@ -1,5 +1,5 @@
 /*
- * One GET over HTTP: what a URL or a unix socket answers, in memory. By libcurl, which is loaded when the first one is made:
+ * One GET over HTTP (or a POST): what a URL or a unix socket answers, in memory. By libcurl, which is loaded when the first one is made:
  * linked, it would cost every command 5 ms at its start.
  */
 #ifndef CLI_FETCH_H
@@ -30,5 +30,9 @@ void fetch_address_finish(struct fetch_address *a);
  * Bearer", NULL: none.
  */
 int fetch(const struct fetch_address *a, const char *token, struct buf *to, struct error *err);
+
+/* A POST whose body is a file: bytes of fd from its beginning. *ret_status: what was answered, 0: nothing. Otherwise as fetch. */
+int fetch_send(const struct fetch_address *a, const char *token, int fd, uint64_t bytes, struct buf *to, long *ret_status,
+               struct error *err);
 
 #endif

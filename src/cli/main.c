@@ -16,7 +16,7 @@
 
 const struct command *const commands[] = {
 	&cmd_top, &cmd_tree, &cmd_peek, &cmd_traces, &cmd_diff, &cmd_leaks, &cmd_flame, &cmd_view, &cmd_convert,
-	&cmd_symbolize, &cmd_addr, &cmd_run, &cmd_attach, &cmd_doctor, &cmd_help, &cmd_version, NULL,
+	&cmd_symbolize, &cmd_addr, &cmd_run, &cmd_attach, &cmd_doctor, &cmd_upload_symbols, &cmd_help, &cmd_version, NULL,
 };
 
 const struct command *command_find(const char *name)
