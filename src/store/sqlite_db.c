@@ -31,7 +31,7 @@ static const char schema[] =
     "CREATE TABLE frames(id INTEGER PRIMARY KEY, build INTEGER NOT NULL, offset INTEGER NOT NULL, own BLOB, names BLOB,"
     " asked INTEGER NOT NULL);"
     "CREATE INDEX frames_place ON frames(build, offset);"
-    "CREATE INDEX frames_unnamed ON frames(build) WHERE own IS NULL AND names IS NULL AND asked = 0;"
+    "CREATE INDEX frames_unnamed ON frames(build) WHERE own IS NULL AND asked = 0;"
     "CREATE TABLE stacks(id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, frames BLOB NOT NULL);"
     "CREATE INDEX stacks_hash ON stacks(hash);"
     "CREATE TABLE labels(id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, data BLOB NOT NULL, base INTEGER);"

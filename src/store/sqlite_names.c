@@ -71,6 +71,9 @@ int sqlite_unnamed(struct store *store, const char *build_id, size_t max, struct
 		if (q)
 			sqlite3_reset(q);
 		failed = assembly_end(&a, 0, rc < 0 ? rc : 0, ret, err);
+		/* Names that are there are to be replaced. */
+		for (size_t i = 0; !failed && i < (*ret)->n_locations; i++)
+			(*ret)->locations[i].n_lines = 0;
 	}
 	db_end_read(s, c);
 	return failed;

@@ -68,12 +68,12 @@
 	                "(SELECT max(t) FROM gauges WHERE series = ?1 AND tier = ?2 AND t <= ?3), ?3) AND t < ?4 ORDER BY t")      \
 	X(FIRST_GAUGES, "SELECT t FROM gauges WHERE series = ?1 AND tier = ?2 ORDER BY t LIMIT 1")                                 \
 	X(END_GAUGES, "SELECT t1 FROM gauges WHERE series = ?1 AND tier = ?2 ORDER BY t DESC LIMIT 1")                             \
-	X(UNNAMED_BUILDS, "SELECT b.build_id, b.path, n FROM (SELECT build, count(*) AS n FROM frames WHERE own IS NULL AND names IS NULL " \
-	                  "AND asked = 0 GROUP BY build) JOIN builds b ON b.id = build WHERE b.kind IN (1, 2) ORDER BY n DESC, b.id")     \
-	X(UNNAMED, "SELECT f.id FROM builds b JOIN frames f ON f.build = b.id AND f.own IS NULL AND f.names IS NULL AND f.asked = 0 "  \
+	X(UNNAMED_BUILDS, "SELECT b.build_id, b.path, n FROM (SELECT build, count(*) AS n FROM frames WHERE own IS NULL AND asked = 0 "      \
+	                  "GROUP BY build) JOIN builds b ON b.id = build WHERE b.kind IN (1, 2) ORDER BY n DESC, b.id")     \
+	X(UNNAMED, "SELECT f.id FROM builds b JOIN frames f ON f.build = b.id AND f.own IS NULL AND f.asked = 0 "                       \
 	           "WHERE (b.build_id = ?1 OR (b.build_id = '' AND b.path = CAST(?1 AS BLOB))) AND b.kind IN (1, 2) LIMIT ?2")      \
 	X(PUT_NAMES, "UPDATE frames SET names = coalesce(?3, names), asked = 1 WHERE build = ?1 AND offset = ?2 AND own IS NULL")  \
-	X(ASK_AGAIN, "UPDATE frames SET asked = 0 WHERE asked = 1 AND own IS NULL AND names IS NULL AND build IN "                 \
+	X(ASK_AGAIN, "UPDATE frames SET asked = 0 WHERE asked = 1 AND own IS NULL AND build IN "                                   \
 	             "(SELECT id FROM builds WHERE build_id = ?1 OR (build_id = '' AND path = CAST(?1 AS BLOB)))")                 \
 	X(END_CHUNK, "SELECT t1 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 DESC LIMIT 1")
 

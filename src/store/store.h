@@ -172,20 +172,20 @@ int store_merge(struct store *s, const struct store_range *r, enum store_mode mo
 struct store_build {
 	char *build_id;                     /* lower-case hex */
 	char *path;                         /* as the process saw it */
-	uint64_t unnamed;                   /* frames */
+	uint64_t unnamed;                   /* frames that are wanted names for */
 };
-/* Binaries with frames that have no names yet, most of them first. Freed by one store_builds_free. */
+/* Binaries with frames that have no names yet, or poor ones (store_ask_again), most of them first. Freed by one store_builds_free. */
 int store_builds(struct store *s, struct store_build **ret, size_t *ret_n, struct error *err);
 void store_builds_free(struct store_build *list, size_t n);
 
 /*
- * Frames of a binary without names, at most max: a profile with one mapping and those locations, no samples. build_id: of a binary
+ * Those frames of a binary, at most max: a profile with one mapping and locations without lines, no samples. build_id: of a binary
  * that has none its path, here and in store_ask_again.
  */
 int store_unnamed(struct store *s, const char *build_id, size_t max, struct profile **ret, struct error *err);
 /*
- * p: what store_unnamed gave, with lines where there are any now. Frames without lines are remembered as asked for, until
- * store_ask_again of their binary (better debug information has come).
+ * p: what store_unnamed gave, with lines where there are any now. All are remembered as asked for, until store_ask_again of their binary
+ * (better debug information has come): then all are wanted again but those that came with names. Until new lines come the old ones stay.
  */
 int store_put_names(struct store *s, const struct profile *p, struct error *err);
 int store_ask_again(struct store *s, const char *build_id, struct error *err);
