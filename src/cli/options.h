@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/nearest.h"
 
 #define TEXT_LIST_MAX 64
 
@@ -67,8 +68,5 @@ int options_parse(const struct option_group *groups, void *settings, bool stop_e
 void options_help(const struct option_group *groups, struct buf *out);
 /* "--name" words, hidden ones left out, separated by blanks. */
 void options_words(const struct option_group *groups, struct buf *out);
-
-/* Of n words the one most like text, or NULL when none is near. */
-const char *nearest_word(const char *text, const char *const *words, size_t n);
 
 #endif

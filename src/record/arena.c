@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define BLOCK_BYTES ((size_t)16 << 10)
+#define BLOCK_LEAST ((size_t)1 << 10)
 
 struct arena_block {
 	struct arena_block *before;
@@ -30,7 +31,9 @@ void arena_finish(struct arena *a)
 
 static struct arena_block *add_block(struct arena *a, size_t n)
 {
-	size_t capacity = n > BLOCK_BYTES ? n : BLOCK_BYTES;
+	/* Small ones, of one target, stay small. */
+	size_t like_before = a->bytes < BLOCK_LEAST ? BLOCK_LEAST : a->bytes < BLOCK_BYTES ? a->bytes : BLOCK_BYTES;
+	size_t capacity = n > like_before ? n : like_before;
 	if (a->failed || n > a->max || a->bytes > a->max - n)
 		return NULL;
 	struct arena_block *b = calloc(1, sizeof *b + capacity);

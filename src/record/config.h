@@ -64,7 +64,12 @@ struct config_job {
 
 struct config {
 	struct arena arena;                 /* of everything in here */
+	const char *folder;                 /* where paths begin */
 	struct config_labels external_labels;   /* of every series that hasn't its own of that name */
+	struct {
+		int64_t interval_ms, timeout_ms;
+		uint64_t body_limit, sample_limit, target_limit;
+	} defaults;                         /* of "global", already in the jobs */
 	struct config_job *jobs;
 	size_t n_jobs;
 	struct {
@@ -72,11 +77,15 @@ struct config {
 		struct store_options options;
 	} store;
 	struct {
-		struct config_texts debug_dirs, debuginfod;     /* folders; URLs */
+		struct config_texts debug_dirs; /* more folders with debug files */
+		const char *upload_dir;         /* NULL: beside the store */
+		uint64_t upload_limit;          /* of all uploads together; 0: the default */
+		bool no_debuginfod, no_local;
 	} symbols;
 	struct {
 		const char *listen;             /* as of http_server_new */
 		const char *token, *token_file; /* NULL: none */
+		const char *external_url;       /* how others reach it, for links and commands; NULL: as it listens */
 		bool allow_remote;
 		struct config_texts hosts;      /* more names it may be asked by */
 	} web;
@@ -98,9 +107,9 @@ bool config_duration(const char *text, int64_t *ret_ms);
 
 /* What an address says besides where it is. */
 struct config_address {
-	const char *scheme;                 /* "http", "https", "unix", "pid"; NULL: as the job has it */
-	const char *address;                /* "host:port", "/sock", "7" */
-	const char *path, *query;           /* NULL: as the job has them */
+	const char *scheme;                 /* "http", "https"; NULL: as the job has it */
+	const char *address;                /* "host:port", "unix:/sock", "pid:7" */
+	const char *path, *query;           /* NULL: as the job has them; query "": none */
 };
 /* Parts are copied into the arena. E_USAGE says what is wrong with it. */
 int config_address(const char *text, struct arena *a, struct config_address *ret, struct error *err);

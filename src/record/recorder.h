@@ -19,7 +19,6 @@
 #include "record/config.h"
 #include "record/targets.h"
 
-struct http_server;
 struct recorder;
 
 /* Processes of this machine by their number, which the command line knows how to reach. From the scraping and attaching threads. */
@@ -50,9 +49,6 @@ void recorder_free(struct recorder *r);
 /* Asks for it; whether it worked is said. From any thread. */
 void recorder_reload(struct recorder *r);
 
-/* From any thread, as long as the recorder lives. */
-struct store *recorder_store(struct recorder *r);
-const char *recorder_url(const struct recorder *r);        /* "http://127.0.0.1:7071" */
-int recorder_targets(struct recorder *r, struct target_list *ret, struct error *err);
+const char *recorder_url(const struct recorder *r);        /* "http://127.0.0.1:7070" */
 
 #endif

@@ -17,10 +17,10 @@
 struct labels {
 	struct arena *arena;
 	struct store_label *items;
-	size_t n, capacity;
+	size_t n;
 };
 
-/* Both: NULL or "" when it isn't there. */
+/* "" when it isn't there. */
 const char *labels_get(const struct labels *l, const char *name);
 /* value "": takes it away. False when the arena has failed. */
 bool labels_set(struct labels *l, const char *name, const char *value);
