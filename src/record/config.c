@@ -72,20 +72,19 @@ static int read_store(struct doc *t, const yaml_node_t *node, void *to)
 	return doc_mapping(t, node, "store", keys, COUNT(keys), to);
 }
 
-static int read_not(struct doc *t, const yaml_node_t *node, void *to)
+/* No URLs at all are an answer, too. */
+static int read_debuginfod(struct doc *t, const yaml_node_t *node, void *to)
 {
-	bool yes = true;
-	int failed = doc_flag(t, node, &yes);
-	*(bool *)to = !yes;
-	return failed;
+	struct config *c = to;
+	c->symbols.has_debuginfod = true;
+	return doc_texts(t, node, &c->symbols.debuginfod);
 }
 
 static int read_symbols(struct doc *t, const yaml_node_t *node, void *to)
 {
 	static const struct doc_key keys[] = {
 		{ "debug_dirs", doc_paths, offsetof(struct config, symbols.debug_dirs) },
-		{ "debuginfod", read_not, offsetof(struct config, symbols.no_debuginfod) },
-		{ "local", read_not, offsetof(struct config, symbols.no_local) },
+		{ "debuginfod", read_debuginfod, 0 },
 		{ "upload_dir", doc_path, offsetof(struct config, symbols.upload_dir) },
 		{ "upload_limit", doc_bytes, offsetof(struct config, symbols.upload_limit) },
 	};

@@ -80,7 +80,8 @@ struct config {
 		struct config_texts debug_dirs; /* more folders with debug files */
 		const char *upload_dir;         /* NULL: beside the store */
 		uint64_t upload_limit;          /* of all uploads together; 0: the default */
-		bool no_debuginfod, no_local;
+		struct config_texts debuginfod; /* URLs */
+		bool has_debuginfod;            /* false: as DEBUGINFOD_URLS says */
 	} symbols;
 	struct {
 		const char *listen;             /* as of http_server_new */

@@ -159,25 +159,23 @@ static int copy_settings(struct recorder *r, const struct config *c, struct erro
 
 static int open_symbols(struct recorder *r, const struct config *c, struct error *err)
 {
-	struct buf folder;
-	const char **search = calloc(c->symbols.debug_dirs.n + 1, sizeof *search);
-	if (!search)
-		return error_nomem(err, "the recorder");
-	for (size_t i = 0; i < c->symbols.debug_dirs.n; i++)
-		search[i] = c->symbols.debug_dirs.items[i];
-	buf_init(&folder, 1 << 16);
+	const struct config_texts *dirs = &c->symbols.debug_dirs, *urls = &c->symbols.debuginfod;
+	struct buf text;
+	const char **search = arena_take(&r->arena, (dirs->n + 1) * sizeof *search);
+	for (size_t i = 0; search && i < dirs->n; i++)
+		search[i] = arena_text(&r->arena, dirs->items[i], strlen(dirs->items[i]));
+	buf_init(&text, 1 << 20);
 	if (c->symbols.upload_dir)
-		buf_adds(&folder, c->symbols.upload_dir);
+		buf_adds(&text, c->symbols.upload_dir);
 	else
-		buf_printf(&folder, "%s.symbols", r->store_path);
-	r->symbol_folder = arena_text(&r->arena, folder.data, folder.len);
-	r->symbol_search = arena_take(&r->arena, (c->symbols.debug_dirs.n + 1) * sizeof *search);
-	for (size_t i = 0; r->symbol_search && i < c->symbols.debug_dirs.n; i++)
-		r->symbol_search[i] = arena_text(&r->arena, search[i], strlen(search[i]));
-	free(search);
-	buf_finish(&folder);
-	struct symbols_settings s = { .store = r->store, .folder = r->symbol_folder, .search = r->symbol_search,
-	                              .no_debuginfod = c->symbols.no_debuginfod, .no_local = c->symbols.no_local,
+		buf_printf(&text, "%s.symbols", r->store_path);
+	const char *folder = arena_text(&r->arena, text.data, text.len);
+	buf_reset(&text);
+	for (size_t i = 0; i < urls->n; i++)
+		buf_printf(&text, "%s%s", i ? " " : "", urls->items[i]);
+	const char *debuginfod = c->symbols.has_debuginfod ? arena_text(&r->arena, text.data ? text.data : "", text.len) : NULL;
+	buf_finish(&text);
+	struct symbols_settings s = { .store = r->store, .folder = folder, .search = search, .debuginfod = debuginfod,
 	                              .folder_max_bytes = c->symbols.upload_limit, .say = say_symbols, .say_context = r };
 	return r->arena.failed ? error_nomem(err, "the recorder") : symbols_new(&s, &r->symbols, err);
 }
@@ -201,9 +199,8 @@ static int open_access(const struct config *c, struct http_access *a, struct err
 
 static int open_api(struct recorder *r, const struct config *c, struct error *err)
 {
-	if (c->web.external_url)
-		r->external_url = arena_text(&r->arena, c->web.external_url, strlen(c->web.external_url));
-	struct api_settings s = { .store = r->store, .symbols = r->symbols, .url = r->external_url };
+	const char *url = c->web.external_url ? arena_text(&r->arena, c->web.external_url, strlen(c->web.external_url)) : NULL;
+	struct api_settings s = { .store = r->store, .symbols = r->symbols, .url = url };
 	return api_new(&s, &r->api, err);
 }
 

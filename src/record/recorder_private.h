@@ -33,7 +33,6 @@ struct recorder {
 	struct arena arena;
 	struct config_labels external_labels;
 	char *store_path;
-	const char *symbol_folder, *external_url, **symbol_search;
 	atomic_bool stopping;
 	bool server_runs, ingest_runs, maintenance_runs;
 	pthread_t server_thread, ingest_thread, maintenance_thread;
