@@ -208,7 +208,7 @@ static const struct option_spec own_options[] = {
 	{ "check-config", 0, false, OPTION_ON, NULL, "only say whether the configuration is right", offsetof(struct record_command, check) },
 	{ "store", 0, false, OPTION_TEXT, "FILE", "where profiles are kept (default: the configuration's, else heapgauge.db here)",
 	  offsetof(struct record_command, store) },
-	{ "listen", 0, false, OPTION_TEXT, "ADDRESS:PORT", "where the page and the API are served (default: the configuration's, else 127.0.0.1:7070)",
+	{ "listen", 0, false, OPTION_TEXT, "ADDRESS:PORT", "where the page and the API are served (default: the configuration's, else 127.0.0.1:7071)",
 	  offsetof(struct record_command, listen) },
 	{ "interval", 0, false, OPTION_TEXT, "DURATION", "how often addresses of the command line are scraped (default 15s)",
 	  offsetof(struct record_command, interval) },

@@ -17,7 +17,7 @@
 #define BODY_LIMIT ((uint64_t)64 << 20)
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define STORE_PATH "heapgauge.db"
-#define LISTEN "127.0.0.1:7070"
+#define LISTEN "127.0.0.1:7071"
 
 /* --- sections --- */
 

@@ -49,6 +49,6 @@ void recorder_free(struct recorder *r);
 /* Asks for it; whether it worked is said. From any thread. */
 void recorder_reload(struct recorder *r);
 
-const char *recorder_url(const struct recorder *r);        /* "http://127.0.0.1:7070" */
+const char *recorder_url(const struct recorder *r);        /* "http://127.0.0.1:7071" */
 
 #endif

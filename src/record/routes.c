@@ -82,18 +82,47 @@ static void add_target(struct buf *b, const struct target_state *t)
 	add_text(b, "lastError", t->error);
 	add_text(b, "health", target_health_name(t->health));
 	add_time(b, "lastScrape", t->last_ms);
-	add_time(b, "nextScrape", t->next_ms);
-	buf_printf(b, "\"lastScrapeMs\":%" PRId64 ",\"nextScrapeMs\":%" PRId64 ",", t->last_ms, t->next_ms);
 	buf_printf(b, "\"lastScrapeDuration\":%.3f,", t->duration_ms / 1e3);
-	buf_printf(b, "\"scrapeInterval\":\"%" PRIu32 "ms\",\"scrapeTimeout\":\"%" PRIu32 "ms\",", t->interval_ms, t->timeout_ms);
+	buf_printf(b, "\"scrapeInterval\":\"%" PRIu32 "ms\",\"scrapeTimeout\":\"%" PRIu32 "ms\"}", t->interval_ms, t->timeout_ms);
+}
+
+/* As the page has it: times in milliseconds, names of our own. */
+static void add_state(struct buf *b, const struct target_state *t)
+{
+	buf_addc(b, '{');
+	add_text(b, "job", t->job);
+	add_text(b, "url", t->url);
+	add_labels(b, "labels", t->labels, t->n_labels);
+	add_text(b, "health", target_health_name(t->health));
+	add_text(b, "error", t->error);
+	if (t->last_ms)
+		buf_printf(b, "\"last_ms\":%" PRId64 ",", t->last_ms);
+	else
+		buf_adds(b, "\"last_ms\":null,");
+	if (t->next_ms)
+		buf_printf(b, "\"next_ms\":%" PRId64 ",", t->next_ms);
+	else
+		buf_adds(b, "\"next_ms\":null,");
 	if (t->series == TARGET_NO_SERIES)
 		buf_adds(b, "\"series\":null,");
 	else
 		buf_printf(b, "\"series\":%" PRIu32 ",", t->series);
+	buf_printf(b, "\"duration_ms\":%" PRIu32 ",\"interval_ms\":%" PRIu32 ",\"timeout_ms\":%" PRIu32 ",", t->duration_ms, t->interval_ms,
+	           t->timeout_ms);
 	buf_printf(b, "\"samples\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"scrapes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"restarts\":%" PRIu64 "}",
 	           t->samples, t->bytes, t->scrapes, t->failures, t->restarts);
 }
 
+static void add_list(struct buf *b, const struct target_list *list, void (*add)(struct buf *, const struct target_state *))
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (i)
+			buf_addc(b, ',');
+		add(b, &list->items[i]);
+	}
+}
+
+/* Twice: as the page has it, and as clients of Prometheus read it. */
 static void answer_targets(void *context, struct http_exchange *x)
 {
 	struct recorder *r = context;
@@ -105,12 +134,10 @@ static void answer_targets(void *context, struct http_exchange *x)
 		return;
 	}
 	buf_init(&b, ANSWER_MAX);
-	buf_adds(&b, "{\"status\":\"success\",\"data\":{\"activeTargets\":[");
-	for (size_t i = 0; i < list.n; i++) {
-		if (i)
-			buf_addc(&b, ',');
-		add_target(&b, &list.items[i]);
-	}
+	buf_adds(&b, "{\"targets\":[");
+	add_list(&b, &list, add_state);
+	buf_printf(&b, "],\"dropped\":%zu,\"status\":\"success\",\"data\":{\"activeTargets\":[", list.n_dropped);
+	add_list(&b, &list, add_target);
 	buf_printf(&b, "],\"droppedTargets\":[],\"droppedTargetCounts\":%zu}}\n", list.n_dropped);
 	answer_buf(x, "application/json", &b);
 	buf_finish(&b);
