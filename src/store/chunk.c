@@ -298,7 +298,8 @@ int chunk_open(struct chunk_reader *r, const struct chunk_head *h, const void *b
 void chunk_reader_finish(struct chunk_reader *r)
 {
 	free(r->bytes);
-	ZSTD_freeDCtx(r->decompressor);
+	if (!r->borrowed)
+		ZSTD_freeDCtx(r->decompressor);
 	*r = (struct chunk_reader){ 0 };
 }
 

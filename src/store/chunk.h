@@ -90,6 +90,7 @@ struct chunk_reader {
 	uint8_t *bytes;                 /* decompressed */
 	size_t capacity;
 	void *decompressor;
+	bool borrowed;                  /* the decompressor is somebody else's */
 };
 
 /* For a head that was read. E_FORMAT without the place. The reader's memory is used again by the next open. */

@@ -8,6 +8,7 @@ struct change {
 	uint32_t series;
 	unsigned metrics;
 	int64_t last_ms;
+	uint64_t samples;
 };
 
 static int insert_open(struct sqlite_store *s, const struct store_profile *p, const struct buf *head, const struct buf *data,
@@ -45,7 +46,7 @@ static int append_one(struct sqlite_store *s, const struct store_profile *p, str
 	int failed = series_state(s, p->series, &state, err);
 	if (failed)
 		return failed;
-	struct change c = { p->series, state->metrics, state->last_ms };
+	struct change c = { p->series, state->metrics, state->last_ms, 0 };
 	for (size_t i = n; i > 0; i--)
 		if (changes[i - 1].series == p->series) {
 			c = changes[i - 1];
@@ -61,6 +62,7 @@ static int append_one(struct sqlite_store *s, const struct store_profile *p, str
 	if (!failed)
 		failed = head->failed || data->failed ? error_nomem(err, "a profile") : insert_open(s, p, head, data, err);
 	c.last_ms = p->time_ms;
+	c.samples = p->profile->n_samples;
 	if (!failed && (first || (c.metrics | metrics) != c.metrics)) {
 		c.metrics |= metrics;
 		failed = note_series(s, &c, first, p->time_ms, err);
@@ -91,8 +93,14 @@ int sqlite_append(struct store *store, const struct store_profile *profiles, siz
 		failed = append_one(s, &profiles[i], changes, i, &head, &data, err);
 	failed = db_finish_write(s, failed, err);
 	for (size_t i = 0; i < n && !failed; i++) {
-		s->series[changes[i].series].metrics = changes[i].metrics;
-		s->series[changes[i].series].last_ms = changes[i].last_ms;
+		struct series_state *state = &s->series[changes[i].series];
+		state->metrics = changes[i].metrics;
+		state->last_ms = state->profile_ms = changes[i].last_ms;
+		state->first_open_ms = state->n_open ? state->first_open_ms : state->last_ms;
+		state->n_open++;
+		state->open_samples += changes[i].samples;
+		if (state->pending_ms[TIER_5_MINUTES] == INT64_MAX)
+			state->pending_ms[TIER_5_MINUTES] = state->last_ms;
 	}
 	pthread_mutex_unlock(&s->write_lock);
 	buf_finish(&head);

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define BUSY_MS 10000
-#define PAGE_BYTES 8192
 
 static const char *const texts[STATEMENTS] = {
 #define X(name, text) text,
@@ -118,6 +117,16 @@ int db_do(struct connection *c, enum sqlite_statement s, const char *doing, stru
 	return db_run(c, db_statement(c, s, err), doing, err);
 }
 
+int db_number(struct connection *c, enum sqlite_statement which, int64_t *ret, struct error *err)
+{
+	sqlite3_stmt *q = db_statement(c, which, err);
+	int rc = q ? db_step(c, q, "reading", err) : err->code;
+	*ret = rc > 0 ? sqlite3_column_int64(q, 0) : 0;
+	if (rc > 0)
+		sqlite3_reset(q);
+	return rc < 0 ? rc : 0;
+}
+
 /* --- what a call may cost --- */
 
 size_t spending_limit(const struct store_budget *b)
@@ -206,7 +215,7 @@ static int create(struct sqlite_store *s, struct error *err)
 	unlink(temporary);
 	buf_init(&script, 1 << 16);
 	buf_printf(&script, "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA synchronous=FULL; BEGIN; %s PRAGMA application_id=%d;"
-	           "PRAGMA user_version=%d; COMMIT; PRAGMA journal_mode=WAL", PAGE_BYTES, schema, STORE_APPLICATION_ID, STORE_VERSION);
+	           "PRAGMA user_version=%d; COMMIT; PRAGMA journal_mode=WAL", STORE_PAGE_BYTES, schema, STORE_APPLICATION_ID, STORE_VERSION);
 	int rc = sqlite3_open_v2(temporary, &c.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	int failed = script.failed ? error_nomem(err, "the schema") : rc == SQLITE_OK ? 0 : db_failed(&c, "making a store", err);
 	if (!failed)
@@ -324,6 +333,7 @@ static void sqlite_close_store(struct store *store)
 	pthread_mutex_destroy(&s->write_lock);
 	pthread_mutex_destroy(&s->pool_lock);
 	free(s->series);
+	free(s->work);
 	free(s->path);
 	free(s);
 }

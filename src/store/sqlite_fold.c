@@ -303,7 +303,7 @@ static int visit_row(const struct scan *s, sqlite3_stmt *q, struct error *err)
 		while (end > first && h.slots[end - 1].time_ms >= s->to_ms)
 			end--;
 		if (first < end || (s->with_before && first > 0))
-			failed = s->visit(s->context, &h, sqlite3_column_blob(q, 3), (size_t)sqlite3_column_bytes(q, 3), first, end, err);
+			failed = s->visit(s->context, &h, q, first, end, err);
 		chunk_head_finish(&h);
 	}
 	if (failed == E_FORMAT)

@@ -50,14 +50,16 @@ void fold_finish(struct fold *f);
 /* Slots first .. end of a chunk. With first > 0 the slot before is what the first is compared with. E_FORMAT without the place. */
 int fold_chunk(struct fold *f, const struct chunk_head *h, const void *body, size_t n, unsigned first, unsigned end, struct error *err);
 
+#define SCAN_BODY 3
+
 /* What is found in a series and tier by time. */
 struct scan {
 	struct connection *c;
 	uint32_t series;
 	int tier;
 	int64_t from_ms, to_ms;
-	/* Slots first .. end are in the range. place: for messages. Negative: ends the scan. */
-	int (*visit)(void *context, const struct chunk_head *h, const void *body, size_t n, unsigned first, unsigned end, struct error *err);
+	/* Slots first .. end are in the range. The body is column SCAN_BODY of q, and isn't read from the disk before. What isn't 0 ends the scan. */
+	int (*visit)(void *context, const struct chunk_head *h, sqlite3_stmt *q, unsigned first, unsigned end, struct error *err);
 	void *context;
 	bool with_before;               /* also the chunk with the last slot before from_ms: then perhaps first == end */
 };

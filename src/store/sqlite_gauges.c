@@ -196,6 +196,14 @@ static int append_gauges(struct sqlite_store *s, uint32_t series, int64_t time_m
 	return failed;
 }
 
+static void note_gauges(struct series_state *state, int64_t time_ms)
+{
+	state->gauges_ms = time_ms;
+	state->n_gauges++;
+	if (state->gauges_pending_ms[TIER_5_MINUTES] == INT64_MAX)
+		state->gauges_pending_ms[TIER_5_MINUTES] = time_ms;
+}
+
 int sqlite_append_gauges(struct store *store, uint32_t series, int64_t time_ms, const struct store_gauge *gauges, size_t n, struct error *err)
 {
 	struct sqlite_store *s = (struct sqlite_store *)store;
@@ -212,7 +220,7 @@ int sqlite_append_gauges(struct store *store, uint32_t series, int64_t time_ms, 
 	failed = append_gauges(s, series, time_ms, gauges, n, &state, err);
 	failed = db_finish_write(s, failed, err);
 	if (!failed)
-		state->gauges_ms = time_ms;
+		note_gauges(state, time_ms);
 	pthread_mutex_unlock(&s->write_lock);
 	return failed;
 }

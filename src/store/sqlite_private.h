@@ -16,6 +16,7 @@
 
 #define STORE_APPLICATION_ID 0x68676374         /* "hgct" */
 #define STORE_VERSION 1
+#define STORE_PAGE_BYTES 8192
 
 /* Beside the tiers of store.h: peaks that are kept whole, as chunks of one slot. */
 #define TIER_PIN TIERS
@@ -50,7 +51,7 @@
 	X(ADD_SERIES, "INSERT INTO series(hash, labels, process, started, build_id, n, metrics) VALUES(?1, ?2, ?3, ?4, ?5, 0, 0)") \
 	X(ALL_SERIES, "SELECT id, labels, process, started, build_id, first, last, n, metrics FROM series ORDER BY id")            \
 	X(GET_SERIES, "SELECT id, labels, process, started, build_id, first, last, n, metrics FROM series WHERE id = ?1")          \
-	X(SERIES_OPEN, "SELECT count(*), max(t) FROM open WHERE series = ?1")                                                      \
+	X(SERIES_OPEN, "SELECT count(*), max(t), min(t) FROM open WHERE series = ?1")                                              \
 	X(SERIES_FIRST, "UPDATE series SET metrics = ?2, first = ?3 WHERE id = ?1")                                                \
 	X(SERIES_METRICS, "UPDATE series SET metrics = ?2 WHERE id = ?1")                                                          \
 	X(SERIES_SEALED, "UPDATE series SET last = ?2, n = n + ?3 WHERE id = ?1")                                                  \
@@ -75,6 +76,21 @@
 	X(PUT_NAMES, "UPDATE frames SET names = coalesce(?3, names), asked = 1 WHERE build = ?1 AND offset = ?2 AND own IS NULL")  \
 	X(ASK_AGAIN, "UPDATE frames SET asked = 0 WHERE asked = 1 AND own IS NULL AND build IN "                                   \
 	             "(SELECT id FROM builds WHERE build_id = ?1 OR (build_id = '' AND path = CAST(?1 AS BLOB)))")                 \
+	X(SEAL_OPEN, "SELECT id, t, head, data FROM open WHERE series = ?1 ORDER BY t LIMIT ?2")                                   \
+	X(SEAL_TIER, "SELECT id, t0, head, data FROM chunks WHERE series = ?1 AND tier = ?2 AND n = 1 AND t0 < ?3 ORDER BY t0 LIMIT ?4") \
+	X(DELETE_OPEN, "DELETE FROM open WHERE id = ?1")                                                                           \
+	X(DELETE_CHUNK, "DELETE FROM chunks WHERE id = ?1")                                                                        \
+	X(SEAL_GAUGES, "SELECT id, t, data FROM gauges WHERE series = ?1 AND tier = ?2 AND t = t1 AND t < ?3 ORDER BY t LIMIT ?4")  \
+	X(DELETE_GAUGES, "DELETE FROM gauges WHERE id = ?1")                                                                       \
+	X(COUNT_GAUGES, "SELECT count(*) FROM gauges WHERE series = ?1 AND tier = 0 AND t = t1")                                   \
+	X(OLD_CHUNKS, "SELECT id, t1 FROM chunks WHERE tier = ?1 AND t1 < ?2 ORDER BY t1 LIMIT ?3")                                \
+	X(OLD_GAUGES, "SELECT id, t1 FROM gauges WHERE tier = ?1 AND t1 < ?2 ORDER BY t1 LIMIT ?3")                                \
+	X(DELETE_SERIES, "DELETE FROM series WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM chunks WHERE series = ?1) "               \
+	                 "AND NOT EXISTS(SELECT 1 FROM open WHERE series = ?1) AND NOT EXISTS(SELECT 1 FROM gauges WHERE series = ?1)") \
+	X(SERIES_IDS, "SELECT id FROM series")                                                                                     \
+	X(PAGES, "PRAGMA page_count")                                                                                              \
+	X(FREE_PAGES, "PRAGMA freelist_count")                                                                                     \
+	X(GIVE_BACK, "PRAGMA incremental_vacuum(256)")                                                                             \
 	X(END_CHUNK, "SELECT t1 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 DESC LIMIT 1")
 
 enum sqlite_statement {
@@ -94,8 +110,21 @@ struct connection {
 struct series_state {
 	bool known;
 	unsigned metrics;
-	int64_t last_ms;                /* INT64_MIN: no profile yet */
-	int64_t gauges_ms;              /* time of the last gauges */
+	int64_t last_ms;                /* nothing comes at or before it any more; INT64_MIN: nothing came yet */
+	int64_t gauges_ms;              /* the same for gauges */
+	int64_t profile_ms;             /* of the last profile */
+	int64_t first_open_ms;
+	uint64_t n_open, open_samples;
+	uint32_t n_gauges;              /* raw moments not in blocks yet */
+	/* Of the first profile or bucket of the finer tier that isn't in a bucket of this one; INT64_MAX: none. */
+	int64_t pending_ms[TIERS], gauges_pending_ms[TIERS];
+	bool has_pending;               /* the two above were looked for */
+	bool damaged;                   /* a chunk of it can't be read: it is left alone */
+};
+
+struct work {
+	enum work_kind { WORK_SEAL, WORK_ROLL, WORK_GAUGES, WORK_FORGET } kind;
+	uint32_t series;
 };
 
 struct translator;
@@ -113,6 +142,8 @@ struct sqlite_store {
 	struct series_state *series;    /* W: by number */
 	size_t series_capacity;
 	struct translator *translator;  /* W: profiles to rows */
+	struct work *work;              /* W: what store_maintain has still to do, the last one first */
+	size_t work_n, work_capacity;
 	pthread_mutex_t pool_lock;
 	struct connection *pool[POOL_MAX];   /* pool_lock: idle ones */
 	size_t pool_n;
@@ -131,6 +162,9 @@ int db_do(struct connection *c, enum sqlite_statement s, const char *doing, stru
 int db_step(struct connection *c, sqlite3_stmt *statement, const char *doing, struct error *err);
 int db_open(struct sqlite_store *s, struct connection *c, bool writer, struct error *err);
 void db_close(struct connection *c);
+
+/* The first column of the first row, 0 when there is none. */
+int db_number(struct connection *c, enum sqlite_statement which, int64_t *ret, struct error *err);
 
 /* A reading connection, its transaction begun. */
 struct connection *db_begin_read(struct sqlite_store *s, struct error *err);

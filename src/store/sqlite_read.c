@@ -166,11 +166,11 @@ int sqlite_read(struct store *store, uint32_t series, int64_t time_ms, const str
 
 /* --- a range --- */
 
-static int fold_visit(void *context, const struct chunk_head *h, const void *body, size_t n, unsigned first, unsigned end, struct error *err)
+static int fold_visit(void *context, const struct chunk_head *h, sqlite3_stmt *q, unsigned first, unsigned end, struct error *err)
 {
 	struct fold *f = context;
 	int failed = spend(f->spending, 0, err);
-	return failed ? failed : fold_chunk(f, h, body, n, first, end, err);
+	return failed ? failed : fold_chunk(f, h, sqlite3_column_blob(q, SCAN_BODY), (size_t)sqlite3_column_bytes(q, SCAN_BODY), first, end, err);
 }
 
 static int fold_range(struct fold *f, uint32_t series, int64_t from_ms, int64_t to_ms, bool allocated, struct error *err)
@@ -313,11 +313,10 @@ struct times {
 	size_t n, capacity;
 };
 
-static int add_times(void *context, const struct chunk_head *h, const void *body, size_t n, unsigned first, unsigned end, struct error *err)
+static int add_times(void *context, const struct chunk_head *h, sqlite3_stmt *q, unsigned first, unsigned end, struct error *err)
 {
 	struct times *t = context;
-	(void)body;
-	(void)n;
+	(void)q;
 	for (unsigned i = first; i < end; i++) {
 		int64_t *slot = ARRAY_PUSH(t->items, t->n, t->capacity, SIZE_MAX / sizeof *t->items);
 		if (!slot)

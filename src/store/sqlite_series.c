@@ -107,7 +107,7 @@ static int floors(struct connection *c, uint32_t series, struct series_state *st
 static int load_state(struct sqlite_store *s, uint32_t series, struct series_state *ret, struct error *err)
 {
 	struct connection *c = &s->writer;
-	struct series_state state = { .known = true, .last_ms = INT64_MIN, .gauges_ms = INT64_MIN };
+	struct series_state state = { .known = true, .last_ms = INT64_MIN, .gauges_ms = INT64_MIN, .profile_ms = INT64_MIN };
 	sqlite3_stmt *q = db_statement(c, S_GET_SERIES, err);
 	if (!q)
 		return err->code;
@@ -129,6 +129,17 @@ static int load_state(struct sqlite_store *s, uint32_t series, struct series_sta
 		return rc;
 	if (sqlite3_column_type(q, 1) != SQLITE_NULL && sqlite3_column_int64(q, 1) > state.last_ms)
 		state.last_ms = sqlite3_column_int64(q, 1);
+	state.profile_ms = state.last_ms;
+	state.n_open = (uint64_t)sqlite3_column_int64(q, 0);
+	state.first_open_ms = sqlite3_column_int64(q, 2);
+	sqlite3_reset(q);
+	if (!(q = db_statement(c, S_COUNT_GAUGES, err)))
+		return err->code;
+	sqlite3_bind_int64(q, 1, series);
+	rc = db_step(c, q, "looking for a series", err);
+	if (rc < 0)
+		return rc;
+	state.n_gauges = (uint32_t)sqlite3_column_int64(q, 0);
 	sqlite3_reset(q);
 	rc = floors(c, series, &state, err);
 	if (!rc)

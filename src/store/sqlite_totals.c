@@ -50,11 +50,10 @@ static void add_slot(struct store_point *p, const struct chunk_slot *s, unsigned
 	p->n += s->n;
 }
 
-static int visit(void *context, const struct chunk_head *h, const void *body, size_t n, unsigned first, unsigned end, struct error *err)
+static int visit(void *context, const struct chunk_head *h, sqlite3_stmt *q, unsigned first, unsigned end, struct error *err)
 {
 	struct points *p = context;
-	(void)body;
-	(void)n;
+	(void)q;
 	for (unsigned i = first; i < end; i++) {
 		struct store_point *to = point_at(p, h->slots[i].time_ms, err);
 		if (!to)

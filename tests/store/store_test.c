@@ -363,6 +363,71 @@ static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
 	store_close(s);
 }
 
+static void maintain(struct store *s, int64_t now)
+{
+	bool more = true;
+	struct error err = { 0 };
+	for (unsigned steps = 0; more; steps++) {
+		if (store_maintain(s, now, &more, &err))
+			fail_msg("%s", err.text);
+		assert_true(steps < 100000);
+	}
+}
+
+/* Five hours, a profile every half minute, with a gap; some of it folded. */
+static void tiers_say_what_their_profiles_say(void **state)
+{
+	(void)state;
+	enum { N = 600, MINUTE = 60000 };
+	for (unsigned i = 0; i < 2; i++) {
+		remove_store();
+		struct store *s = open_store(false);
+		struct process w = process_of(i);
+		w.stacks = 25;
+		uint32_t series = add_series(s, "a:1", w.process);
+		int64_t times[N];
+		for (unsigned k = 0; k < N; k++) {
+			times[k] = START + k * MINUTE / 2 + (k > 300 ? 40 * MINUTE : 0);
+			struct profile *p = random_profile(&w, k, times[k]);
+			append(s, series, times[k], p);
+			profile_free(p);
+			if (k == 200 || k == 400)
+				maintain(s, times[k]);
+		}
+		maintain(s, times[N - 1]);
+		struct chance c = { 4711 + i };
+		for (unsigned n = 0; n < 12; n++) {
+			unsigned from = n ? (unsigned)chance(&c, N - 1) : 0, to = n ? from + 1 + (unsigned)chance(&c, N - from) : N;
+			struct reference r;
+			reference_init(&r);
+			for (unsigned k = from ? from - 1 : 0; k < to; k++) {
+				struct profile *p = random_profile(&w, k, times[k]);
+				reference_add(&r, p, k >= from);
+				profile_free(p);
+			}
+			for (enum store_mode mode = STORE_LAST; mode <= STORE_MAX; mode++) {
+				struct profile *p = NULL;
+				struct error err = { 0 };
+				struct store_range range = { &series, 1, times[from], times[to - 1] + 1 };
+				if (store_merge(s, &range, mode, NULL, &p, &err))
+					fail_msg("%s", err.text);
+				if (!reference_agrees(&r, p, mode))
+					fail_msg("%s of %u to %u", store_mode_name(mode), from, to);
+				profile_free(p);
+			}
+			reference_finish(&r);
+		}
+		for (unsigned k = 0; k < N; k += 37) {
+			struct profile *p = random_profile(&w, k, times[k]), *q = NULL;
+			assert_int_equal(store_read(s, series, times[k], NULL, &q, NULL), 0);
+			assert_same_profile(p, q);
+			profile_free(p);
+			profile_free(q);
+		}
+		store_close(s);
+	}
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -384,6 +449,7 @@ int main(void)
 		cmocka_unit_test(a_range_says_what_its_profiles_say),
 		cmocka_unit_test(totals_are_sums_of_profiles),
 		cmocka_unit_test(gauges_come_back),
+		cmocka_unit_test(tiers_say_what_their_profiles_say),
 		cmocka_unit_test(series_are_found_by_labels),
 		cmocka_unit_test(names_that_come_late_hold_for_old_profiles),
 		cmocka_unit_test(what_makes_no_sense_is_refused_and_changes_nothing),
