@@ -229,7 +229,7 @@ static int drop_oldest(struct sqlite_store *s, int64_t now_ms, bool *ret_dropped
 }
 
 /* A row for each page. */
-static int give_back(struct sqlite_store *s, struct error *err)
+int give_back(struct sqlite_store *s, struct error *err)
 {
 	int rc;
 	sqlite3_stmt *q = db_statement(&s->writer, S_GIVE_BACK, err);

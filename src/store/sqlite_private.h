@@ -91,6 +91,27 @@
 	X(PAGES, "PRAGMA page_count")                                                                                              \
 	X(FREE_PAGES, "PRAGMA freelist_count")                                                                                     \
 	X(GIVE_BACK, "PRAGMA incremental_vacuum(256)")                                                                             \
+	X(CHECKPOINT, "PRAGMA wal_checkpoint(TRUNCATE)")                                                                           \
+	X(COUNT_SERIES, "SELECT count(*) FROM series")                                                                             \
+	X(COUNT_STACKS, "SELECT count(*) FROM stacks")                                                                             \
+	X(COUNT_FRAMES, "SELECT count(*) FROM frames")                                                                             \
+	X(COUNT_BUILDS, "SELECT count(*) FROM builds")                                                                             \
+	X(COUNT_OPEN, "SELECT count(*) FROM open")                                                                                 \
+	X(COUNT_RECEIVED, "SELECT sum(n) FROM series")                                                                             \
+	X(TIER_SUMS, "SELECT tier, count(*), sum(n), sum(samples), sum(length(head) + length(data)), min(t0), max(t1) FROM chunks " \
+	             "GROUP BY tier")                                                                                              \
+	X(ROW_IDS, "SELECT id FROM rows NOT INDEXED")                                                                              \
+	X(FRAME_IDS, "SELECT id FROM frames NOT INDEXED")                                                                          \
+	X(QUICK_CHECK, "PRAGMA quick_check")                                                                                       \
+	X(ORPHANS, "SELECT r.id FROM rows r LEFT JOIN stacks s ON s.id = r.stack LEFT JOIN labels l ON l.id = r.labels "           \
+	           "WHERE s.id IS NULL OR (r.labels > 0 AND l.id IS NULL)")                                                        \
+	X(ALL_STACKS, "SELECT id, frames FROM stacks")                                                                             \
+	X(CHUNK_IDS, "SELECT id, tier FROM chunks ORDER BY series, tier, t0")                                                      \
+	X(OPEN_IDS, "SELECT id FROM open ORDER BY series, t")                                                                      \
+	X(GAUGES_IDS, "SELECT id FROM gauges ORDER BY series, tier, t")                                                            \
+	X(CHECK_CHUNK, "SELECT head, data FROM chunks WHERE id = ?1")                                                              \
+	X(CHECK_OPEN, "SELECT head, data FROM open WHERE id = ?1")                                                                 \
+	X(CHECK_GAUGES, "SELECT data FROM gauges WHERE id = ?1")                                                                   \
 	X(END_CHUNK, "SELECT t1 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 DESC LIMIT 1")
 
 enum sqlite_statement {

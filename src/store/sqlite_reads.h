@@ -27,6 +27,7 @@ int sqlite_put_names(struct store *s, const struct profile *p, struct error *err
 int sqlite_ask_again(struct store *s, const char *build_id, struct error *err);
 
 /* sqlite_maintain.c */
+int give_back(struct sqlite_store *s, struct error *err);           /* some empty pages; W */
 int sqlite_maintain(struct store *s, int64_t now_ms, bool *ret_more, struct error *err);
 
 /* sqlite_check.c */

@@ -374,6 +374,20 @@ static void maintain(struct store *s, int64_t now)
 	}
 }
 
+static void assert_sound(struct store *s, uint64_t profiles)
+{
+	struct buf findings;
+	struct error err = { 0 };
+	uint64_t n = 0;
+	buf_init(&findings, 1 << 20);
+	if (store_check(s, &findings, &n, &err))
+		fail_msg("%s", err.text);
+	if (findings.len)
+		fail_msg("%s", findings.data);
+	assert_int_equal(n, profiles);
+	buf_finish(&findings);
+}
+
 /* Five hours, a profile every half minute, with a gap; some of it folded. */
 static void tiers_say_what_their_profiles_say(void **state)
 {
@@ -417,6 +431,15 @@ static void tiers_say_what_their_profiles_say(void **state)
 			}
 			reference_finish(&r);
 		}
+		struct store_info info;
+		assert_int_equal(store_info(s, &info, NULL), 0);
+		assert_int_equal(info.n_profiles, N);
+		/* 340 minutes, of which nearly 40 have nothing; what is not over is not folded. */
+		assert_in_range(info.tiers[TIER_5_MINUTES].profiles, 59, 63);
+		assert_in_range(info.tiers[TIER_HOUR].profiles, 4, 6);
+		assert_in_range(info.pinned, 4, 6);
+		assert_in_range(info.tiers[TIER_RAW].profiles + info.n_open, N, N);
+		assert_sound(s, N);
 		for (unsigned k = 0; k < N; k += 37) {
 			struct profile *p = random_profile(&w, k, times[k]), *q = NULL;
 			assert_int_equal(store_read(s, series, times[k], NULL, &q, NULL), 0);
