@@ -321,19 +321,56 @@ static int put_together(const struct snapshot_of *of, struct selection *s, struc
 	return failed;
 }
 
-static int merge(struct query *q, const struct snapshot_of *of, struct selection *s, struct profile **ret, struct error *err)
+static int merge_series(struct query *q, const struct snapshot_of *of, const struct chosen *items, size_t n, struct profile **ret,
+                        struct error *err)
 {
-	uint32_t *numbers = calloc(s->n + 1, sizeof *numbers);
-	struct profile *p = NULL;
+	uint32_t *numbers = calloc(n + 1, sizeof *numbers);
 	if (!numbers)
 		return error_nomem(err, "the selection");
-	for (size_t i = 0; i < s->n; i++)
-		numbers[i] = s->items[i].info->series;
-	struct store_range range = { numbers, s->n, of->from_ms, of->to_ms };
-	int failed = store_merge(q->api->settings.store, &range, of->mode, &q->budget, &p, err);
+	for (size_t i = 0; i < n; i++)
+		numbers[i] = items[i].info->series;
+	struct store_range range = { numbers, n, of->from_ms, of->to_ms };
+	int failed = store_merge(q->api->settings.store, &range, of->mode, &q->budget, ret, err);
+	free(numbers);
+	return failed;
+}
+
+/* Series that pause during the range have no source: they go. */
+static int drop_pausing(struct query *q, const struct snapshot_of *of, struct selection *s, struct error *err)
+{
+	size_t n = 0;
+	int failed = 0;
+	for (size_t i = 0; i < s->n && !failed; i++) {
+		struct profile *p = NULL;
+		failed = query_check(q, err);
+		if (!failed)
+			failed = merge_series(q, of, &s->items[i], 1, &p, err);
+		profile_free(p);
+		if (!failed)
+			s->items[n++] = s->items[i];
+		failed = failed == E_USAGE ? 0 : failed;
+	}
+	s->n = n;
+	if (!failed && n == 0)
+		failed = query_missing(q, err, "no process that matches has a profile in that range");
+	return failed;
+}
+
+static int merge(struct query *q, const struct snapshot_of *of, struct selection *s, struct profile **ret, struct error *err)
+{
+	struct profile *p = NULL;
+	int failed = merge_series(q, of, s->items, s->n, &p, err);
+	if (failed == E_USAGE)
+		return query_missing(q, err, "no process that matches has a profile in that range");
+	if (!failed && p->n_sources < s->n) {
+		failed = drop_pausing(q, of, s, err);
+		profile_free(p);
+		p = NULL;
+		if (!failed)
+			failed = merge_series(q, of, s->items, s->n, &p, err);
+	}
 	if (!failed)
 		failed = put_together(of, s, p, err);
-	free(numbers);
 	if (failed)
 		profile_free(p);
 	else
