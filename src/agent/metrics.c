@@ -6,6 +6,7 @@
 
 #include "agent/jemalloc.h"
 #include "agent/memory.h"
+#include "agent/usage.h"
 #include "agent/watch.h"
 #include "agent/work.h"
 #include "base/text.h"
@@ -122,6 +123,16 @@ static void add_jemalloc_metrics(struct buf *b)
 	metric(b, "heapgauge_profiling_active", "gauge", "1 while allocations are sampled.", s.active);
 }
 
+/* Under the names that all clients of Prometheus have for them. */
+static void add_process_metrics(struct buf *b)
+{
+	struct usage_process p;
+	if (!usage_process_read(&p))
+		return;
+	metric(b, "process_resident_memory_bytes", "gauge", "Resident memory of the process.", (double)p.rss_bytes);
+	metric(b, "process_start_time_seconds", "gauge", "When the process started, since 1970.", (double)p.started_ms / 1e3);
+}
+
 static void add_snapshot_metrics(struct buf *b, struct agent *a)
 {
 	struct watch_counters w;
@@ -143,6 +154,7 @@ void metrics_text(struct agent *a, struct buf *out)
 	struct http_counters h = { 0 };
 	work_counters(a, &c);
 	add_jemalloc_metrics(out);
+	add_process_metrics(out);
 	if (c.last_inuse_bytes >= 0)
 		metric(out, "heapgauge_profile_inuse_bytes", "gauge", "In use as the last dump estimates.", c.last_inuse_bytes);
 	metric(out, "heapgauge_dumps_total", "counter", "Dumps taken.", (double)c.dumps);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/memory.h"
@@ -290,4 +291,33 @@ void usage_rss_close(struct usage_rss *r)
 	if (is_ours(r))
 		close(r->fd);
 	r->fd = -1;
+}
+
+/* The n-th word of a text, from 0, as a number. */
+static bool word_at(const char *text, unsigned n, uint64_t *ret)
+{
+	for (; n; n--) {
+		text += strcspn(text, " ");
+		text += strspn(text, " ");
+	}
+	return number_at(text, ret);
+}
+
+bool usage_process_read(struct usage_process *ret)
+{
+	char text[1024];
+	struct timespec wall, running;
+	uint64_t pages, ticks;
+	if (!read_file("/proc/self", "statm", text, sizeof text) || !word_at(text, 1, &pages) ||
+	    !read_file("/proc/self", "stat", text, sizeof text))
+		return false;
+	/* The name may hold blanks and brackets: what follows the last bracket is numbers. */
+	char *after = strrchr(text, ')');
+	if (!after || !after[1] || !word_at(after + 2, 19, &ticks) || clock_gettime(CLOCK_REALTIME, &wall) ||
+	    clock_gettime(CLOCK_BOOTTIME, &running))
+		return false;
+	int64_t ago_ms = (running.tv_sec - wall.tv_sec) * 1000LL + (running.tv_nsec - wall.tv_nsec) / 1000000;
+	ret->rss_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	ret->started_ms = (int64_t)(ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK)) - ago_ms;
+	return true;
 }

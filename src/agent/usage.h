@@ -46,6 +46,13 @@ void usage_rss_open(struct usage_rss *r);
 uint64_t usage_rss_read(struct usage_rss *r);
 void usage_rss_close(struct usage_rss *r);
 
+/* The process as a whole; false without /proc. */
+struct usage_process {
+	uint64_t rss_bytes;
+	int64_t started_ms;         /* since 1970; clocks that are set make it differ a little from time to time */
+};
+bool usage_process_read(struct usage_process *ret);
+
 /* The used part of a limit. */
 double usage_fraction(const struct usage_limit *l);
 /* The limit that is nearest to being full; NULL: there is none. */

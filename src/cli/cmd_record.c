@@ -155,6 +155,8 @@ static void block_signals(sigset_t *ends)
 	sigaddset(&all, SIGHUP);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* A limit of files is a full disk, and no more. */
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 static void wait_for_the_end(struct recorder *r, const sigset_t *ends)

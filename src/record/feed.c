@@ -1,10 +1,13 @@
 #include "record/feed.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A start time is worked out from clocks that are corrected now and then. */
 #define CLOCK_MS 2000
+/* How far back the store is asked whether it knows a process already. */
+#define BACK_MS (7 * 86400000LL)
 
 void feed_process_of(const struct profile *p, int64_t started_ms, struct feed_process *ret)
 {
@@ -38,9 +41,45 @@ static void merge(struct feed_process *known, const struct feed_process *now)
 		memcpy(known->build_id, now->build_id, sizeof known->build_id);
 }
 
+static bool same_labels(const struct store_identity *who, const struct store_label *labels, size_t n)
+{
+	bool same = who->n_labels == n;
+	for (size_t i = 0; same && i < n; i++)
+		same = strcmp(who->labels[i].name, labels[i].name) == 0 && strcmp(who->labels[i].value, labels[i].value) == 0;
+	return same;
+}
+
+/*
+ * What an earlier recorder stored of these labels last: start times are known a little differently each time, so the store alone would take
+ * the same process for another one. That there is none, or that it can't be asked, changes nothing.
+ */
+static void recall(struct feed *f, struct store *s, const struct store_label *labels, size_t n_labels, int64_t now_ms)
+{
+	struct store_series_info *list;
+	struct error ignored;
+	size_t n;
+	struct store_matcher *m = calloc(n_labels + 1, sizeof *m);
+	for (size_t i = 0; m && i < n_labels; i++)
+		m[i] = (struct store_matcher){ labels[i].name, MATCH_EQUAL, labels[i].value };
+	if (m && !store_find_series(s, m, n_labels, now_ms - BACK_MS, INT64_MAX, &list, &n, &ignored)) {
+		for (size_t i = 0; i < n; i++) {
+			const struct store_identity *who = &list[i].who;
+			if (!same_labels(who, labels, n_labels) || (f->known && list[i].last_ms < f->last_ms))
+				continue;
+			*f = (struct feed){ .known = true, .series = list[i].series, .last_ms = list[i].last_ms,
+			                    .last = { .process = who->process, .started_ms = who->started_ms } };
+			snprintf(f->last.build_id, sizeof f->last.build_id, "%s", who->build_id ? who->build_id : "");
+		}
+		store_series_free(list, n);
+	}
+	free(m);
+}
+
 int feed_series(struct feed *f, struct store *s, const struct store_label *labels, size_t n_labels, const struct feed_process *now,
                 int64_t *time_ms, bool *ret_restarted, struct error *err)
 {
+	if (!f->known)
+		recall(f, s, labels, n_labels, *time_ms);
 	bool same = f->known && feed_same(f, now);
 	*ret_restarted = f->known && !same;
 	if (!same) {

@@ -101,8 +101,10 @@ def control():
         check(ask(url, "/debug/pprof/heap")[0] == 403, "reset forgets")
         code, headers, body = ask(url, "/metrics")
         text = body.decode()
-        check(code == 200 and "\njemalloc_allocated_bytes " in text and "\nheapgauge_dumps_total 2" in text and
-              "\nheapgauge_profiling_active 0" in text, "metrics", text)
+        check(code == 200 and "\nprocess_resident_memory_bytes " in text and "\nheapgauge_dumps_total 2" in text and
+              "\nheapgauge_profiling_active 0" in text and "jemalloc_allocated_bytes " in text, "metrics", text)
+        began = [float(line.split()[1]) for line in text.splitlines() if line.startswith("process_start_time_seconds ")]
+        check(len(began) == 1 and abs(began[0] - time.time()) < 120, "when the process started", text)
 
 
 def spans():
