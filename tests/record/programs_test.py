@@ -59,7 +59,7 @@ def check_redis():
     with open(os.path.join(scratch, "got.pb.gz"), "wb") as f:
         f.write(profile)
     top = subprocess.run([HEAPGAUGE, "top", "--json", "--offline", os.path.join(scratch, "got.pb.gz")], capture_output=True, text=True, timeout=60)
-    tap.check(top.returncode == 0 and "redis-server" in top.stdout, "redis: a profile comes back", top.stderr + profile[:200].decode("latin-1"))
+    tap.check(top.returncode == 0 and "redis-" in top.stdout, "redis: a profile comes back", top.stderr + top.stdout[:500])
     gauges = r.ask("/api/v1/gauges?match=%7Bjob%3D%22redis%22%7D")[1].decode()
     for name in ("rss", "jemalloc_allocated", "jemalloc_resident", "profile_inuse"):
         tap.check('"%s"' % name in gauges, "redis: the gauge " + name, gauges[:300])
