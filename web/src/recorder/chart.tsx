@@ -14,9 +14,10 @@ import { chart, chartMetric, events, type Chart } from './state';
 import * as s from '../settings';
 import { againstSpan, totals, viewSpan, windowSpan } from './state';
 import type { HappenedEvent } from './api';
+import { silences } from './lines';
 import { momentText, within, withEnd, type Span } from './times';
 
-const HEIGHT = 176;
+const HEIGHT = 184;
 const DRAG = 4; // pixels: less is a click
 const FEW = 60; // points that are all drawn as such
 const NEAR = 3; // pixels between marks
@@ -109,7 +110,7 @@ function options(of: Chart, width: number, window: () => Span, drawn: (plot: uPl
       y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
     },
     axes: [
-      { ...axis, size: 34, values: TIMES as uPlot.Axis.Values },
+      { ...axis, size: 42, values: TIMES as uPlot.Axis.Values },
       {
         ...axis,
         size: 80,
@@ -459,6 +460,7 @@ function Legend({ of }: { of: Chart }) {
 function ChartTable({ of }: { of: Chart }) {
   const known = of.times.flatMap((_, i) => (of.columns.some(column => typeof column[i] === 'number') ? [i] : []));
   const rows = known.reverse();
+  const silent = new Map(silences(of.lines[0].line).map(([from, to]) => [to, from]));
   const happened = (events.answer.value ?? []).map(event => ({ at: event.time_ms, text: eventText(event) }));
   return (
     <div class="chart-table scroll" tabIndex={0} role="region" aria-label="Numbers of the timeline" data-test="chart-table">
@@ -477,7 +479,8 @@ function ChartTable({ of }: { of: Chart }) {
         <tbody>
           {rows.map((i, k) => {
             const next = k === 0 ? Infinity : of.times[rows[k - 1]];
-            return (
+            const since = silent.get(of.times[i]);
+            return [
               <tr key={of.times[i]}>
                 <th scope="row">
                   <button
@@ -504,8 +507,15 @@ function ChartTable({ of }: { of: Chart }) {
                     .map(({ text }) => text)
                     .join('; ')}
                 </td>
-              </tr>
-            );
+              </tr>,
+              since !== undefined && (
+                <tr key={-of.times[i]}>
+                  <td class="dim" colSpan={of.lines.length + 2}>
+                    nothing recorded from {momentText(since)} on
+                  </td>
+                </tr>
+              ),
+            ];
           })}
         </tbody>
       </table>

@@ -6,14 +6,12 @@ import { Grid, type Column } from '../ui/grid';
 import { cutMiddle } from '../ui/name';
 import { recorderNow } from './ask';
 import type { Target } from './api';
+import { byTrouble, isLate, troubleRank } from './health';
 import { labelText } from './picker';
 import { matcherText, selectorOf } from './selector';
 import * as r from './settings';
 import { targets } from './state';
 import { agoText, momentText } from './times';
-
-const SLOW = 0.5; // of the interval: a scrape that takes longer is near its limit
-const LATE = 3; // intervals without one
 
 const COLUMNS: Column[] = [
   { key: 'state', title: 'State', width: 78 },
@@ -27,35 +25,14 @@ const COLUMNS: Column[] = [
   { key: 'labels', title: 'Labels' },
 ];
 
-function isLate({ last_ms, interval_ms }: Target): boolean {
-  return last_ms !== null && last_ms > 0 && interval_ms > 0 && recorderNow() - last_ms > LATE * interval_ms;
-}
-
-// 3: fails. 2: late or slow. 1: not asked yet. 0: well.
-export function troubleRank(target: Target): number {
-  if (target.health === 'down')
-    return 3;
-  if (isLate(target) || (target.interval_ms > 0 && target.duration_ms > SLOW * target.interval_ms))
-    return 2;
-  return target.health === 'up' ? 0 : 1;
-}
-
-export function byTrouble(list: readonly Target[]): Target[] {
-  const name = ({ labels, url }: Target) => `${labels['job'] ?? ''} ${labels['instance'] ?? ''} ${url}`;
-  const share = ({ failures, scrapes }: Target) => (scrapes > 0 ? failures / scrapes : 0);
-  return [...list].sort(
-    (a, b) => troubleRank(b) - troubleRank(a) || share(b) - share(a) || (name(a) < name(b) ? -1 : name(a) > name(b) ? 1 : 0)
-  );
-}
-
 export const down = () => (targets.answer.value?.targets ?? []).filter(({ health }) => health === 'down').length;
 
 const picked = signal(''); // its address
 
 function State({ of }: { of: Target }) {
-  const rank = troubleRank(of);
+  const rank = troubleRank(of, recorderNow());
   const [text, kind] =
-    rank === 3 ? ['down', 'grown'] : rank === 2 ? [isLate(of) ? 'late' : 'slow', 'plain'] : rank === 1 ? ['waiting', 'noise'] : ['up', 'shrunk'];
+    rank === 3 ? ['down', 'grown'] : rank === 2 ? [isLate(of, recorderNow()) ? 'late' : 'slow', 'plain'] : rank === 1 ? ['waiting', 'noise'] : ['up', 'shrunk'];
   return <span class={`badge ${kind}`}>{text}</span>;
 }
 
@@ -123,7 +100,7 @@ export function TargetsView() {
   const trouble = targets.trouble.value;
   if (!found)
     return <p class="empty">{trouble ? trouble.message : 'Asking for the targets …'}</p>;
-  const list = byTrouble(found.targets);
+  const list = byTrouble(found.targets, recorderNow());
   const at = list.findIndex(({ url }) => url === picked.value);
   const counts = ['up', 'down', 'unknown'].map(health => found.targets.filter(target => target.health === health).length);
   return (
