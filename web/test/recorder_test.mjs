@@ -164,9 +164,9 @@ test('what went wrong is a sentence, and says whether to ask again', () => {
   assert.deepEqual([said(429, '{"error":"64 queries wait"}', '7').kind, said(429, '', '7').again, said(429, '', null).again > 0], ['busy', 7000, true]);
   assert.match(said(429, '{"error":"64 queries wait"}', '7').message, /asked again in 7 s\. 64 queries wait\./);
   assert.equal(said(408, '').kind, 'slow');
-  assert.match(said(408, '{"error":"over 30 s"}').message, /shorter range or fewer targets\. over 30 s\./);
-  assert.equal(said(404, '{"error":"no profile there"}').message, 'no profile there.');
-  assert.equal(said(500, 'plain\n').message, 'The recorder answered with 500: plain.');
+  assert.match(said(408, '{"error":"over 30 s"}').message, /shorter range or fewer targets\. Over 30 s\./);
+  assert.equal(said(404, '{"error":"no profile there"}').message, 'No profile there.');
+  assert.equal(said(500, 'plain\n').message, 'The recorder answered with 500: Plain.');
   assert.ok(said(500, 'x'.repeat(1e6)).message.length < 600);
   assert.ok(!said(500, '{"error":"a\u202eb"}').message.includes('\u202e'));
   assert.equal(ask.troubleFrom(new RangeError('no')).kind, 'other');

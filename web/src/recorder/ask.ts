@@ -45,7 +45,8 @@ function saidIn(text: string): string {
 }
 
 function sentence(text: string): string {
-  return text === '' || /[.!?]$/.test(text) ? text : `${text}.`;
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return text === '' || /[.!?]$/.test(text) ? begun : `${begun}.`;
 }
 
 export function troubleOf(status: number, text: string, retryAfter: string | null): Trouble {

@@ -460,7 +460,7 @@ function Legend({ of }: { of: Chart }) {
 function ChartTable({ of }: { of: Chart }) {
   const known = of.times.flatMap((_, i) => (of.columns.some(column => typeof column[i] === 'number') ? [i] : []));
   const rows = known.reverse();
-  const silent = new Map(silences(of.lines[0].line).map(([from, to]) => [to, from]));
+  const silent = new Map(silences(of.lines[0]?.line ?? { times: [], values: [] }).map(([from, to]) => [to, from]));
   const happened = (events.answer.value ?? []).map(event => ({ at: event.time_ms, text: eventText(event) }));
   return (
     <div class="chart-table scroll" tabIndex={0} role="region" aria-label="Numbers of the timeline" data-test="chart-table">

@@ -11,13 +11,13 @@ import { Parts, setMoment, setRange, shift, toggleAgainst, WindowTools, zoom } f
 import { block, events, info, isGone, leaks, series, totals } from './state';
 import { down } from './targets';
 
-// What went wrong, each sentence once.
+// What went wrong, each sentence once. Where there is nothing the place itself says so.
 function Troubles() {
-  const asked = [info, series, events, totals, block];
-  const said = new Set(asked.flatMap(({ trouble }) => (trouble.value ? [trouble.value.message] : [])));
-  // Where there is nothing the place itself says so.
-  if (block.trouble.value?.kind === 'none')
-    said.delete(block.trouble.value.message);
+  const said = new Set(
+    [info, series, events, totals, block].flatMap(({ trouble: { value } }) =>
+      value && value.kind !== 'none' && value.kind !== 'gone' ? [value.message] : []
+    )
+  );
   return (
     <div class="troubles" role="status" aria-live="polite">
       {[...said].map(message => (

@@ -249,6 +249,8 @@ export const TITLES: Record<string, string> = {
 
 export const chart = computed<Chart | null>(() => {
   const found = totals.answer.value;
+  if (totals.trouble.value?.kind === 'none')
+    return { span: windowSpan.value, unit: 'bytes', lines: [], times: [], columns: [], notShown: 0 };
   if (!found)
     return null;
   const { totals: t, gauges } = found;

@@ -284,7 +284,7 @@ function What() {
 export function Header() {
   const Element = s.recorder.value ? 'section' : 'header';
   return (
-    <Element class="of">
+    <Element class="of" {...(s.recorder.value ? { 'aria-label': 'What is shown' } : {})}>
       <div class="bar">
         <What />
         <MetricSwitch />

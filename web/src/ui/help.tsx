@@ -1,5 +1,6 @@
 // The keyboard, and what the marks mean.
 import { useEffect, useRef } from 'preact/hooks';
+import { recorder } from '../settings';
 import { helpOpen } from '../state';
 
 const KEYS: [string, string][] = [
@@ -20,6 +21,19 @@ const KEYS: [string, string][] = [
   ['Esc', 'close, leave a field, zoom out, let go of the selection'],
   ['?', 'this list'],
 ];
+
+const RECORDER_KEYS: [string, string][] = [
+  ['8', 'targets'],
+  ['[  ]', 'timeline: earlier, later'],
+  ['z  Z', 'timeline: shorter, longer window'],
+  ['d', 'compare with the time before, and no more'],
+  ['← →', 'on an end of a range: by a hundredth of the window; Page up and down: a tenth'],
+  ['Shift + drag', 'on the timeline: the range to compare with'],
+];
+
+function keys(): [string, string][] {
+  return recorder.value ? [...KEYS.filter(([key]) => key !== 'd'), ...RECORDER_KEYS] : KEYS;
+}
 
 export function Help() {
   const box = useRef<HTMLDialogElement>(null);
@@ -45,7 +59,7 @@ export function Help() {
       }}>
       <h2 id="help-title">Keyboard</h2>
       <dl>
-        {KEYS.map(([key, does]) => (
+        {keys().map(([key, does]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>
