@@ -1,0 +1,418 @@
+// The page on a recorder, with hours of a known past that were pushed to it: what it shows is what was pushed, by way of labels, ranges,
+// moments, pointer and keyboard, and a link brings it back.
+import { gzipSync } from 'node:zlib';
+import {
+  at,
+  boxes,
+  click,
+  close,
+  everything,
+  fill,
+  grid,
+  hash,
+  open,
+  press,
+  quiet,
+  settled,
+  shot,
+  tab,
+  testing,
+  total,
+  violations,
+} from './browser.mjs';
+import { bytesText, until } from './profiles.mjs';
+import { end, freePort, HOUR, MINUTE, pushAll, record } from './recorder.mjs';
+import { is, like, ok, part } from './tap.mjs';
+
+const STEP = 2 * MINUTE;
+const MIB = 1024 * 1024;
+const RATE = 6 * MIB; // of the leak, an hour
+const HOSTILE = '<img src=x onerror=alert(1)>"\\\u202e{}';
+
+// Six hours up to some minutes ago. web:1: a leak; three hours ago a deploy, one hour ago a restart, and each begins anew; from 2:30 to 2:00
+// ago nobody recorded. web:2: one process, and nothing leaks.
+const now = Date.now();
+const first = Math.floor((now - 6 * HOUR) / STEP) * STEP + STEP;
+const times = Array.from({ length: Math.floor((now - first) / STEP) }, (_, i) => first + i * STEP);
+const [deploy, restart] = [3 * HOUR, HOUR].map(ago => times.find(time => time >= now - ago));
+const silent = time => time > now - 2.5 * HOUR && time < now - 2 * HOUR;
+const WEB1 = { job: 'shop', instance: 'web:1' };
+const WEB2 = { job: 'shop', instance: 'web:2' };
+const ODD = { job: HOSTILE, instance: 'x' };
+
+function web1(time) {
+  const began = time < deploy ? first : time < restart ? deploy : restart;
+  const grown = Math.round(((time - began) / HOUR) * (RATE / 1024)) * 1024;
+  return { 'main;serve;cache_put': 2 * MIB + grown, 'main;init;load_table': 10 * MIB, 'main;serve;parse': (3 + ((time / STEP) % 5)) * 1024 };
+}
+
+function web2(time) {
+  return { 'main;init;load_table': 10 * MIB, 'main;serve;parse': (40 + ((time / STEP) % 7)) * 1024 };
+}
+
+const sum = stacks => Object.values(stacks).reduce((all, value) => all + value, 0);
+const mean = list => list.reduce((all, value) => all + value, 0) / list.length;
+
+function past() {
+  return times
+    .filter(time => !silent(time))
+    .flatMap(time => {
+      const process = time < deploy ? 1 : time < restart ? 2 : 3;
+      return [
+        { labels: WEB1, time, stacks: web1(time), process, build: time < deploy ? 'aaaa1111' : 'bbbb2222' },
+        { labels: WEB2, time, stacks: web2(time), process: 9, build: 'aaaa1111' },
+      ];
+    });
+}
+
+const known = times.filter(time => !silent(time));
+const lastBefore = time => known.filter(one => one < time).at(-1);
+
+async function shown(page) {
+  return (await at(page, 'shown').innerText()).trim();
+}
+
+// Until the answer to the last change is there.
+async function answered(page) {
+  await page.waitForTimeout(150);
+  await until('the page has its answers', async () => (await at(page, 'pending').innerText()) === '');
+  await settled(page);
+}
+
+async function area(page) {
+  return at(page, 'chart-area').boundingBox();
+}
+
+// Of the window that is six hours long.
+async function drag(page, from, to, shift = false) {
+  const box = await area(page);
+  if (shift) await page.keyboard.down('Shift');
+  await page.mouse.move(box.x + box.width * from, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + (box.width * (from + to)) / 2, box.y + 50, { steps: 4 });
+  await page.mouse.move(box.x + box.width * to, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  if (shift) await page.keyboard.up('Shift');
+  await answered(page);
+}
+
+async function choose(page, ...texts) {
+  for (const text of texts) {
+    await at(page, 'select').fill(text);
+    await settled(page);
+    await press(page, 'ArrowDown', 'Enter');
+  }
+  await press(page, 'Escape');
+  await answered(page);
+}
+
+const range = (from, to) => `${Math.round(from)}..${Math.round(to)}`;
+
+async function landing(url) {
+  const answer = await fetch(url);
+  const page = await answer.text();
+  ok('the policy is sent', /default-src 'none'/.test(answer.headers.get('content-security-policy') ?? ''));
+  const size = gzipSync(page, { level: 9 }).length;
+  ok(`the whole page has at most 120 kB compressed`, size > 50_000 && size <= 120_000, String(size));
+
+  const view = await open(url);
+  await answered(view);
+  is('it begins with the ranking', [await at(view, 'tab-growth').getAttribute('aria-selected'), hash(view).toString()], ['true', '']);
+  like('it says of how many', await at(view, 'chosen').innerText(), /^3 targets, 5 processes$/);
+  is(
+    'a mark for the deploy, one for the restart',
+    [await at(view, 'mark-deploy').count(), await at(view, 'mark-restart').count()],
+    [1, 1],
+  );
+  like('the mark tells builds', await at(view, 'mark-deploy').getAttribute('title'), /web:1.*aaaa1111 → bbbb2222/);
+  ok('lines for what there is', (await at(view, 'line-profile').count()) === 1);
+  await choose(view, 'web:1');
+  await press(view, '1');
+  // Since the restart.
+  await view.goto(`${url}#select=instance="web:1"&range=${range(restart, now)}`);
+  await view.reload();
+  await answered(view);
+  const rows = await grid(view, 'leaks');
+  like('the leak ranks first', rows[0].cells.at(-1), /^cache_put ← serve ← main/);
+  like('its rate is the true one', rows[0].Growth, /^\+(5\.9|6\.0)\d MiB\/h$/);
+  is('its shape', rows[0].Shape, 'steady');
+  await view.locator('[data-test=leaks] tr[data-row="0"]').click();
+  await settled(view);
+  is('a row that is picked is selected in the profile', await at(view, 'details-name').innerText(), 'cache_put');
+  is('and marked', (await grid(view, 'leaks'))[0].selected, true);
+  await click(view, 'rank-function');
+  await answered(view);
+  like('by function, too', (await grid(view, 'leaks'))[0].cells.at(-1), /^cache_put/);
+  await at(view, 'leaks-every').check();
+  await answered(view);
+  ok('noise, if asked for', (await grid(view, 'leaks')).length > 1);
+  quiet(view, 'landing');
+  await close(view);
+}
+
+// Each number is that of what was pushed.
+async function numbers(url) {
+  const [from, to] = [now - 5.5 * HOUR, now - 4 * HOUR];
+  const inside = known.filter(time => time >= from && time < to);
+  const link = (more = '') => `${url}#select=job="shop"&view=table&by=function&trim=1&range=${range(from, to)}${more}`;
+  const both = time => sum(web1(time)) + sum(web2(time));
+  const page = await open(link());
+  await answered(page);
+  is('last: what was there at the end of the range', await total(page), bytesText(both(inside.at(-1))));
+  like('it says of what', await shown(page), /^Last of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d to /);
+  await click(page, 'mode-average');
+  await answered(page);
+  is('average: no sum over time', await total(page), bytesText(mean(inside.map(both))));
+  await click(page, 'mode-max');
+  await answered(page);
+  const most = [web1, web2].flatMap(of =>
+    Object.keys(of(from)).map(stack => Math.max(...inside.map(time => of(time)[stack]))),
+  );
+  is('max: the largest of each stack', await total(page), bytesText(most.reduce((all, one) => all + one, 0)));
+  is('the mode is in the address', hash(page).get('mode'), 'max');
+  await page.goBack();
+  await answered(page);
+  is('back: the average', await total(page), bytesText(mean(inside.map(both))));
+
+  await page.goto(`${link(`&time=${inside[7] + 1000}`)}`);
+  await answered(page);
+  is('a moment: the profile then', await total(page), bytesText(both(inside[7])));
+  like('it says when', await shown(page), /^At \d{4}/);
+
+  const [early, late] = [range(now - 5.5 * HOUR, now - 5 * HOUR), range(now - 4 * HOUR, now - 3.5 * HOUR)];
+  await page.goto(`${url}#select=instance="web:1"&view=table&range=${late}&against=${early}&mode=last`);
+  await answered(page);
+  const rows = await grid(page, 'table');
+  const change = web1(lastBefore(now - 3.5 * HOUR))['main;serve;cache_put'] - web1(lastBefore(now - 5 * HOUR))['main;serve;cache_put'];
+  is('two ranges: the difference', rows.find(row => row.name === 'cache_put')?.['Δ flat'], `+${bytesText(change)}`);
+  await tab(page, 'growth');
+  await answered(page);
+  like('and its ranking', (await grid(page, 'growth'))[0].cells.at(-1), /^cache_put/);
+  await tab(page, 'flame');
+  ok('and its picture', (await boxes(page)).some(box => box.title === 'cache_put' && box.lines.join().includes('→')));
+  quiet(page, 'numbers');
+  await close(page);
+}
+
+async function timelineTable(url) {
+  const page = await open(`${url}#select=instance="web:2"&numbers=1`);
+  await answered(page);
+  const rows = await page.locator('[data-test=chart-table] tbody tr').evaluateAll(list => list.map(row => [...row.cells].map(cell => cell.textContent)));
+  const numbers = rows.filter(row => row.length > 2);
+  ok('as a table: a row for each bucket', numbers.length > 60 && numbers.length <= 300, String(numbers.length));
+  is(
+    'no bucket holds a sum over time',
+    numbers.filter(([, text]) => !/^10\.0 MiB$/.test(text)).slice(0, 3),
+    [],
+  );
+  is('the silence is told, and is one', rows.filter(row => /^nothing recorded/.test(row[0])).length, 1);
+  const [first] = await page.locator('[data-test=chart-table] button').all();
+  await first.click();
+  await answered(page);
+  ok('its times are moments to choose', /^\d+$/.test(hash(page).get('time') ?? ''), hash(page).toString());
+  await close(page);
+
+  // The picture: where nobody recorded no line is drawn. Columns of the plot, by whether any ink of the line is in them.
+  const drawn = await open(`${url}#select=instance="web:2"`);
+  await answered(drawn);
+  const inked = await drawn.evaluate(() => {
+    const canvas = document.querySelector('.recorded canvas');
+    const { width, height } = canvas;
+    const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+    const [, r, g, b] = /#(..)(..)(..)/.exec(getComputedStyle(document.documentElement).getPropertyValue('--accent')).map(hex => parseInt(hex, 16));
+    const list = [];
+    for (let x = 0; x < width; x++) {
+      let found = false;
+      for (let y = 0; y < height && !found; y++) {
+        const i = 4 * (y * width + x);
+        found = data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255;
+      }
+      list.push(found);
+    }
+    return list;
+  });
+  const box = await area(drawn);
+  const host = await drawn.locator('.recorded .plot').boundingBox();
+  const column = ago => Math.round(((box.x - host.x + box.width * (1 - ago / 6)) * inked.length) / host.width);
+  const part = (from, to) => {
+    const columns = inked.slice(column(from), column(to));
+    return columns.filter(Boolean).length / columns.length;
+  };
+  ok('a line before the gap', part(4, 3) > 0.9, String(part(4, 3)));
+  ok('none in it', part(2.4, 2.1) === 0, String(part(2.4, 2.1)));
+  ok('and one behind it', part(1.9, 0.5) > 0.9, String(part(1.9, 0.5)));
+  quiet(drawn, 'gap');
+  await close(drawn);
+}
+
+async function picking(url) {
+  const page = await open(url);
+  await answered(page);
+  await at(page, 'select').click();
+  await at(page, 'select').pressSequentially('WEB');
+  await settled(page);
+  is(
+    'typing finds values',
+    await at(page, 'choice').evaluateAll(list => list.map(one => one.textContent)),
+    ['instance web:13', 'instance web:21'],
+  );
+  await press(page, 'ArrowDown', 'ArrowDown', 'Enter');
+  await answered(page);
+  is('Enter chooses', [hash(page).get('select'), await at(page, 'chip').allInnerTexts()], ['instance="web:2"', ['instance="web:2"']]);
+  is('only that', await total(page), bytesText(sum(web2(known.at(-1)))));
+  await choose(page, 'web:1');
+  is('one more of the same label: either', hash(page).get('select'), 'instance=~"web:2|web:1"');
+  is('both', await total(page), bytesText(sum(web2(known.at(-1))) + sum(web1(known.at(-1)))));
+  await at(page, 'select').click();
+  await press(page, 'Backspace');
+  await answered(page);
+  is('Backspace takes it away', hash(page).get('select'), null);
+  await fill(page, 'select', 'instance!~".*1"');
+  await press(page, 'Escape');
+  await answered(page);
+  is('conditions as Prometheus writes them', [hash(page).get('select'), await at(page, 'chosen').innerText()], ['instance!~".*1"', '2 targets']);
+  await fill(page, 'select', 'nobody is called so');
+  ok('what is not there is said', await at(page, 'select-wrong').isVisible());
+  await press(page, 'Escape');
+  await click(page, 'unselect-0');
+  await choose(page, 'onerror');
+  is('a hostile label is text', [await page.locator('img').count(), page.seen.dialogs], [0, []]);
+  ok('its trick is made visible', !(await at(page, 'chip').innerText()).includes('\u202e'));
+  is('and it is what is chosen', [await at(page, 'chosen').innerText(), await total(page)], ['1 target', '1.00 MiB']);
+  await page.reload();
+  await answered(page);
+  is('also by its link', await total(page), '1.00 MiB');
+  quiet(page, 'picking');
+  await close(page);
+}
+
+const sliders = page => page.locator('[role=slider]').evaluateAll(list => list.map(one => [one.dataset.test, Number(one.getAttribute('aria-valuenow'))]));
+
+async function ranges(url) {
+  const page = await open(`${url}#select=job="shop"`);
+  await answered(page);
+  await drag(page, 0.5, 0.75);
+  const [from, to] = hash(page).get('range').split('..').map(Number);
+  ok(
+    'a drag is a range',
+    Math.abs(from - (now - 3 * HOUR)) < 3 * MINUTE && Math.abs(to - (now - 1.5 * HOUR)) < 3 * MINUTE,
+    hash(page).toString(),
+  );
+  await drag(page, 0.1, 0.3, true);
+  const against = hash(page).get('against');
+  ok('with Shift the second one', /^\d+\.\.\d+$/.test(against ?? ''), hash(page).toString());
+  is(
+    'both are seen',
+    [await at(page, 'band-range').count(), await at(page, 'band-against').count(), (await sliders(page)).map(([name]) => name)],
+    [1, 1, ['range-from', 'range-to', 'against-from', 'against-to']],
+  );
+  const before = Object.fromEntries(await sliders(page));
+  await at(page, 'range-from').focus();
+  await press(page, 'ArrowRight', 'ArrowRight');
+  await at(page, 'against-to').focus();
+  await press(page, 'PageUp');
+  const after = Object.fromEntries(await sliders(page));
+  const moved = name => Math.round((after[name] - before[name]) / (3.6 * MINUTE));
+  is('arrow keys move an end', [moved('range-from'), moved('range-to'), moved('against-from'), moved('against-to')], [2, 0, 0, 10]);
+  await answered(page);
+  like('both are told', await shown(page), /^Last of .*, less /);
+  const everythingThen = await everything(page);
+  const other = await open(page.url());
+  await answered(other);
+  const without = ({ hash: _, ...rest }) => ({ ...rest, text: rest.text.replace(/Live|Paused/g, '') });
+  is('the link brings all of it back', without(await everything(other)), without(everythingThen));
+  await close(other);
+
+  await click(page, 'part-against-drop');
+  await answered(page);
+  is('dropped', hash(page).get('against'), null);
+  await press(page, 'd');
+  await answered(page);
+  ok('d compares with the time before', /^\d+\.\.\d+$/.test(hash(page).get('against') ?? ''));
+  await press(page, 'd');
+  await click(page, 'zoom-range');
+  await answered(page);
+  is('the range becomes the window', [hash(page).get('range'), /^\d+\.\.\d+$/.test(hash(page).get('window') ?? '')], [null, true]);
+  await page.goBack();
+  await answered(page);
+  ok('back: the range is one again', hash(page).get('range') !== null && hash(page).get('window') === null, hash(page).toString());
+  await click(page, 'part-range-drop');
+  await press(page, 'z');
+  await answered(page);
+  is('z: half of the window', hash(page).get('window'), 'now-3h..now');
+  await press(page, 'Z', 'Z');
+  is('Z: twice', hash(page).get('window'), 'now-12h..now');
+  await press(page, '[');
+  ok('[: earlier', /^\d+\.\.\d+$/.test(hash(page).get('window')), hash(page).toString());
+  ok('then it does not go on by itself', await at(page, 'live').isDisabled());
+  for (const last of ['1h', '6h', '1d', '7d']) {
+    await click(page, `last-${last}`);
+    is(`the last ${last}`, [await at(page, `last-${last}`).getAttribute('aria-pressed'), hash(page).get('window')], ['true', last === '6h' ? null : `now-${last}..now`]);
+  }
+  await answered(page);
+  await fill(page, 'window-from', 'now-2h');
+  is('typed', hash(page).get('window'), 'now-2h..now');
+  await fill(page, 'window-from', 'once');
+  ok('what is no time is said', await at(page, 'window-wrong').isVisible());
+  await press(page, 'Escape');
+  await click(page, 'last-6h');
+  await answered(page);
+  await tab(page, 'growth');
+  const box = await area(page);
+  const moment = known.find(time => time > now - 4 * HOUR);
+  await page.mouse.click(box.x + (box.width * (moment + MINUTE - (now - 6 * HOUR))) / (6 * HOUR), box.y + 50);
+  await answered(page);
+  ok('a click is a moment', Math.abs(Number(hash(page).get('time')) - moment) < 3 * MINUTE, hash(page).toString());
+  is('shown as a picture', [hash(page).get('view'), await at(page, 'tab-flame').getAttribute('aria-selected')], ['flame', 'true']);
+  await at(page, 'moment').focus();
+  await press(page, 'ArrowLeft');
+  await answered(page);
+  ok('which moves by key', Number(hash(page).get('time')) < moment);
+  await page.locator('body').click({ position: { x: 5, y: 5 } });
+  await press(page, 'Escape');
+  await answered(page);
+  is('Escape: the whole window', [hash(page).get('time'), hash(page).get('range')], [null, null]);
+  quiet(page, 'ranges');
+  await close(page);
+}
+
+async function looks(url) {
+  for (const theme of ['light', 'dark']) {
+    const page = await open(url, { theme });
+    const look = async name => {
+      await answered(page);
+      await shot(page, `recorder-${theme}-${name}`);
+      is(`${theme}, ${name}: axe`, await violations(page), []);
+    };
+    await look('ranking');
+    await page.goto(`${url}#select=job="shop"&view=flame&range=now-2h..now-1h&against=now-5h..now-4h&each=1`);
+    await look('two-ranges');
+    await at(page, 'select').fill('web');
+    await press(page, 'ArrowDown');
+    await look('picker');
+    await press(page, 'Escape');
+    await at(page, 'as-table').check();
+    await look('numbers');
+    await tab(page, 'targets');
+    await look('targets');
+    await page.goto(`${url}#window=${range(now - 400 * HOUR, now - 300 * HOUR)}&view=flame`);
+    await look('nothing');
+    await press(page, '?');
+    await look('help');
+    quiet(page, theme, [/404/]);
+    await close(page);
+  }
+}
+
+await testing(async () => {
+  const { child, url } = await record(await freePort(), 'past.db');
+  await pushAll(url, [...past(), { labels: ODD, time: now - MINUTE, stacks: { 'main;odd': MIB }, process: 11, build: 'cccc3333' }]);
+  await part('landing', () => landing(url));
+  await part('numbers', () => numbers(url));
+  await part('timeline', () => timelineTable(url));
+  await part('picking', () => picking(url));
+  await part('ranges', () => ranges(url));
+  await part('looks', () => looks(url));
+  const { code } = await end(child);
+  is('SIGTERM ends the recorder', code, 0);
+});
