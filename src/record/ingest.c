@@ -23,6 +23,8 @@ struct pusher {
 	struct feed feed;
 };
 
+#define LATE_MS 60000               /* a push that was taken so long ago likely has others behind it */
+
 struct ingest {
 	struct recorder *r;
 	struct pusher pushers[PUSHERS_MAX]; /* slots by hash; a newer one takes an older one's: then the series is looked up again */
@@ -87,6 +89,22 @@ static struct feed *feed_of(struct ingest *g, struct item *i)
 	return &p->feed;
 }
 
+/* A push may be of long ago, from a queue or a folder: it is of when it was taken. A clock that is ahead has no say. */
+static int64_t moment_of(const struct item *i, const struct profile *p)
+{
+	int64_t own = p->n_sources ? p->sources[0].time_nanos / 1000000 : 0;
+	return i->target || own <= 0 || own > i->time_ms ? i->time_ms : own;
+}
+
+/* For a minute the store is looked after as if it were then. */
+static void note_late(struct recorder *r, int64_t taken_ms)
+{
+	int64_t now = clock_ms(), before = atomic_load_explicit(&r->late_ms, memory_order_relaxed);
+	if (now > atomic_load_explicit(&r->late_until_ms, memory_order_relaxed) || taken_ms < before)
+		atomic_store_explicit(&r->late_ms, taken_ms, memory_order_relaxed);
+	atomic_store_explicit(&r->late_until_ms, now + LATE_MS, memory_order_relaxed);
+}
+
 static int find_series(struct ingest *g, struct work *w)
 {
 	struct item *i = w->item;
@@ -94,10 +112,15 @@ static int find_series(struct ingest *g, struct work *w)
 	const struct store_label *labels = i->target ? i->target->labels : i->labels;
 	size_t n = i->target ? i->target->n_labels : i->n_labels;
 	feed_process_of(w->profile, w->metrics.started_ms, &now);
-	w->time_ms = i->time_ms;
+	int64_t taken_ms = w->time_ms = moment_of(i, w->profile);
 	int failed = feed_series(feed_of(g, i), g->r->store, labels, n, &now, &w->time_ms, &w->restarted, &w->err);
 	if (failed)
 		return fail(w, failed == E_USAGE ? FAILED_FORMAT : FAILED_STORE, failed);
+	/* Out of order, or the same again: then of when it came. */
+	if (w->time_ms != taken_ms && w->time_ms < i->time_ms)
+		w->time_ms = i->time_ms;
+	if (w->time_ms < i->time_ms - LATE_MS)
+		note_late(g->r, w->time_ms);
 	w->series = feed_of(g, i)->series;
 	feed_of(g, i)->last_ms = w->time_ms;
 	return E_OK;

@@ -122,6 +122,12 @@ static bool wait_until(struct recorder *r, int64_t wait_ms)
 	return atomic_load_explicit(&r->stopping, memory_order_acquire);
 }
 
+static int64_t maintenance_now(const struct recorder *r)
+{
+	int64_t now = clock_wall_ms(), late = atomic_load_explicit(&r->late_ms, memory_order_relaxed);
+	return clock_ms() < atomic_load_explicit(&r->late_until_ms, memory_order_relaxed) && late < now ? late : now;
+}
+
 static void *maintain(void *context)
 {
 	struct recorder *r = context;
@@ -129,7 +135,7 @@ static void *maintain(void *context)
 	while (!wait_until(r, more ? IDLE_MS : LOOK_MS)) {
 		struct error reason;
 		more = false;
-		int failed = store_maintain(r->store, clock_wall_ms(), &more, &reason);
+		int failed = store_maintain(r->store, maintenance_now(r), &more, &reason);
 		count(&r->counters.maintain_steps, 1);
 		count(&r->counters.maintain_failures, failed != 0);
 		if (failed && !failing)

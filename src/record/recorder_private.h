@@ -28,6 +28,11 @@ struct recorder {
 	struct scraping *scraping;
 	struct attaching *attaching;
 	int64_t started_ms;                 /* since 1970 */
+	/*
+	 * Pushes of long ago come in until about late_until_ms (monotonic), from late_ms (since 1970) on: what they still go into must not be
+	 * closed. Written by the ingest thread, read by that of maintenance; a moment too early or late is no harm.
+	 */
+	_Atomic int64_t late_until_ms, late_ms;
 	struct ingest *ingest;
 	/* Of the configuration that the recorder was started with: pushes come on the server's thread. */
 	struct arena arena;
