@@ -282,7 +282,7 @@ async function picking(url) {
   await page.reload();
   await answered(page);
   is('also by its link', await total(page), '1.00 MiB');
-  quiet(page, 'picking');
+  quiet(page, 'picking', [/404/]); // of one profile there is no growth
   await close(page);
 }
 
@@ -372,7 +372,7 @@ async function ranges(url) {
   await press(page, 'Escape');
   await answered(page);
   is('Escape: the whole window', [hash(page).get('time'), hash(page).get('range')], [null, null]);
-  quiet(page, 'ranges');
+  quiet(page, 'ranges', [/404/]); // some windows are before all of it
   await close(page);
 }
 
@@ -413,6 +413,5 @@ await testing(async () => {
   await part('picking', () => picking(url));
   await part('ranges', () => ranges(url));
   await part('looks', () => looks(url));
-  const { code } = await end(child);
-  is('SIGTERM ends the recorder', code, 0);
+  is('SIGTERM ends the recorder', await end(child), { code: 0, signal: null });
 });

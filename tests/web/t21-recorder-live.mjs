@@ -3,7 +3,7 @@
 import { at, click, close, grid, hash, open, press, quiet, settled, tab, testing, total } from './browser.mjs';
 import { until } from './profiles.mjs';
 import { end, freePort, record, SERVER, visited } from './recorder.mjs';
-import { is, like, ok, part, skip } from './tap.mjs';
+import { is, like, ok, part, skipAll } from './tap.mjs';
 
 async function shown(page) {
   return (await at(page, 'shown').innerText()).trim();
@@ -21,7 +21,7 @@ const bytesOf = text => {
 };
 
 async function follows(url, server) {
-  const page = await open(`${url}#window=now-1h..now&view=table&select=job%3D~".%2B"`);
+  const page = await open(`${url}#window=now-10m..now&view=table&select=job%3D~".%2B"`);
   await until('a profile', async () => (await at(page, 'total').count()) === 1, 30);
   await answered(page);
   const before = bytesOf(await total(page));
@@ -36,7 +36,8 @@ async function follows(url, server) {
   );
   ok('it follows by itself', grown > 0, String(grown));
   like('what leaks has its name', (await grid(page, 'table'))[0].name, /remember_visit/);
-  ok('RSS is drawn beside it', bytesOf(await at(page, 'value-rss').innerText()) > grown, await at(page, 'value-rss').innerText());
+  // Its pages are not all touched: less is resident than allocated.
+  ok('RSS is drawn beside it', bytesOf(await at(page, 'value-rss').innerText()) > 4 * 1024 ** 2, await at(page, 'value-rss').innerText());
   ok('jemalloc says what it has, too', bytesOf(await at(page, 'value-jemalloc_allocated').innerText()) > grown / 2);
   await click(page, 'live');
   like('paused when asked to', await at(page, 'live').innerText(), /Paused/);
@@ -130,7 +131,7 @@ async function lost(url, port, child, targets) {
   like('nobody answers: the page says so', await at(page, 'gone').innerText(), /does not answer/);
   is('and goes on with what it has', (await grid(page, 'table')).map(row => row.name), before);
   await press(page, 'm');
-  ok('in every way', (await total(page)).length > 2);
+  like('in every way', await total(page), /^\d/);
   const again = await record(port, 'live.db', ...targets);
   await until('it is noticed when somebody does', async () => (await at(page, 'gone').count()) === 0, 30);
   await click(page, 'last-6h');
@@ -141,22 +142,20 @@ async function lost(url, port, child, targets) {
   return again;
 }
 
-if (!SERVER) skip('recorder', 'there is no example server');
-else
-  await testing(async () => {
-    const [port, endpoint, nobody] = [await freePort(), await freePort(), await freePort()];
-    const targets = [endpoint, nobody].map(one => `http://127.0.0.1:${one}/debug/pprof/heap`);
-    let server = await visited(endpoint);
-    let { child, url } = await record(port, 'live.db', ...targets);
-    await part('follows', () => follows(url, server));
-    await part('health', async () => {
-      server = await health(url, server, endpoint);
-    });
-    await part('troubles', () => troubles(url));
-    await part('lost', async () => {
-      ({ child, url } = await lost(url, port, child, targets));
-    });
-    const { code } = await end(child);
-    is('SIGTERM ends the recorder', code, 0);
-    await end(server.child);
+if (!SERVER) skipAll('there is no example server');
+await testing(async () => {
+  const [port, endpoint, nobody] = [await freePort(), await freePort(), await freePort()];
+  const targets = [endpoint, nobody].map(one => `http://127.0.0.1:${one}/debug/pprof/heap`);
+  let server = await visited(endpoint);
+  let { child, url } = await record(port, 'live.db', ...targets);
+  await part('follows', () => follows(url, server));
+  await part('health', async () => {
+    server = await health(url, server, endpoint);
   });
+  await part('troubles', () => troubles(url));
+  await part('lost', async () => {
+    ({ child, url } = await lost(url, port, child, targets));
+  });
+  is('SIGTERM ends the recorder', await end(child), { code: 0, signal: null });
+  await end(server.child);
+});

@@ -14,7 +14,7 @@ import { down } from './targets';
 // What went wrong, each sentence once. Where there is nothing the place itself says so.
 function Troubles() {
   const said = new Set(
-    [info, series, events, totals, block].flatMap(({ trouble: { value } }) =>
+    [series, events, totals, block].flatMap(({ trouble: { value } }) =>
       value && value.kind !== 'none' && value.kind !== 'gone' ? [value.message] : []
     )
   );
