@@ -27,7 +27,7 @@ struct command {
 #define SETTINGS_BYTES 2048
 
 extern const struct command cmd_addr, cmd_top, cmd_tree, cmd_peek, cmd_traces, cmd_diff, cmd_leaks, cmd_flame, cmd_view, cmd_record, cmd_convert,
-    cmd_symbolize, cmd_run, cmd_attach, cmd_doctor, cmd_upload_symbols, cmd_help, cmd_version;
+    cmd_store, cmd_symbolize, cmd_run, cmd_attach, cmd_doctor, cmd_upload_symbols, cmd_help, cmd_version;
 
 /* All commands in the order of the help, NULL-terminated. */
 extern const struct command *const commands[];

@@ -14,6 +14,7 @@
 #include "cli/live.h"
 #include "cli/naming.h"
 #include "cli/progress.h"
+#include "cli/recorded.h"
 #include "format/format.h"
 #include "profile/operations.h"
 
@@ -227,7 +228,9 @@ int load_input(const struct load_settings *s, const char *path, bool joined, str
                struct error *err)
 {
 	struct profile *p = NULL;
-	int failed = live_is(path) ? load_live(s, path, warnings, &p, err) : load_file(s, path, warnings, &p, err);
+	int failed = recorded_is(path) ? recorded_load(path, &p, err)
+	             : live_is(path)   ? load_live(s, path, warnings, &p, err)
+	                               : load_file(s, path, warnings, &p, err);
 	if (!failed && joined)
 		failed = fill_build_ids(s, p, err);
 	if (failed) {

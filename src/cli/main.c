@@ -15,7 +15,7 @@
 #include "cli/progress.h"
 
 const struct command *const commands[] = {
-	&cmd_top, &cmd_tree, &cmd_peek, &cmd_traces, &cmd_diff, &cmd_leaks, &cmd_flame, &cmd_view, &cmd_record, &cmd_convert,
+	&cmd_top, &cmd_tree, &cmd_peek, &cmd_traces, &cmd_diff, &cmd_leaks, &cmd_flame, &cmd_view, &cmd_record, &cmd_store, &cmd_convert,
 	&cmd_symbolize, &cmd_addr, &cmd_run, &cmd_attach, &cmd_doctor, &cmd_upload_symbols, &cmd_help, &cmd_version, NULL,
 };
 

@@ -8,6 +8,7 @@
 
 #include "cli/load.h"
 #include "cli/progress.h"
+#include "cli/recorded.h"
 #include "profile/operations.h"
 
 /* Does b go on where a was? Samples of another rate are no continuation: a reset threw the old ones away. */
@@ -59,25 +60,72 @@ static int join_series(struct profile *const *inputs, size_t n, size_t least, st
 	return profile_series((const struct profile *const *)inputs + from, kept, ret, err);
 }
 
+/* A place in a store is many moments. */
+#define MOMENTS_MAX 240
+
+struct inputs {
+	struct profile **items;
+	size_t n, capacity;
+};
+
+static int add_input(struct inputs *l, struct profile *p, struct error *err)
+{
+	struct profile **slot = ARRAY_PUSH(l->items, l->n, l->capacity, SIZE_MAX / sizeof *l->items);
+	if (slot) {
+		*slot = p;
+		return 0;
+	}
+	profile_free(p);
+	return error_nomem(err, "the list of profiles");
+}
+
+static int add_moments(const char *path, struct inputs *l, struct error *err)
+{
+	struct profile **moments;
+	size_t n;
+	int failed = recorded_moments(path, MOMENTS_MAX, &moments, &n, err);
+	if (failed)
+		return failed;
+	for (size_t i = 0; i < n; i++)
+		if (failed)
+			profile_free(moments[i]);
+		else
+			failed = add_input(l, moments[i], err);
+	free(moments);
+	return failed;
+}
+
+static int read_inputs(const struct load_settings *s, char *const *paths, size_t n, struct buf *warnings, struct inputs *l, struct error *err)
+{
+	int failed = load_check_paths(s, paths, n, err);
+	for (size_t i = 0; i < n && !failed; i++) {
+		struct profile *p = NULL;
+		if (recorded_is(paths[i])) {
+			failed = add_moments(paths[i], l, err);
+			continue;
+		}
+		failed = load_one(s, paths[i], warnings, &p, err);
+		if (!failed)
+			failed = add_input(l, p, err);
+	}
+	return failed;
+}
+
 int load_series(const struct load_settings *s, char *const *paths, size_t n, size_t least, struct buf *warnings,
                 struct buf *notes, struct profile **ret, struct error *err)
 {
 	struct load_settings joined = *s;
+	struct inputs l = { 0 };
 	joined.merge = true;        /* build ids are wanted, as for everything that is put together */
-	int failed = load_check_paths(s, paths, n, err);
-	struct profile **inputs = calloc(n, sizeof *inputs);
-	if (!inputs)
-		failed = error_nomem(err, "the list of profiles");
-	for (size_t i = 0; i < n && !failed; i++)
-		failed = load_one(&joined, paths[i], warnings, &inputs[i], err);
+	int failed = read_inputs(&joined, paths, n, warnings, &l, err);
 	if (!failed) {
-		const char *ordered_by = load_order(inputs, n);
+		const char *ordered_by = load_order(l.items, l.n);
 		if (ordered_by)
 			buf_printf(notes, "the profiles were put in order by %s\n", ordered_by);
-		failed = join_series(inputs, n, least, notes, ret, err);
+		failed = join_series(l.items, l.n, least, notes, ret, err);
 	}
-	for (size_t i = 0; inputs && i < n; i++)
-		profile_free(inputs[i]);
-	free(inputs);
+	for (size_t i = 0; i < l.n; i++)
+		profile_free(l.items[i]);
+	free(l.items);
 	return failed;
 }

@@ -190,6 +190,9 @@ int db_open(struct sqlite_store *s, struct connection *c, bool writer, struct er
 	int rc = uri.failed ? SQLITE_NOMEM : sqlite3_open_v2(uri.data, &c->db, flags, NULL);
 	buf_finish(&uri);
 	int failed = rc == SQLITE_OK ? 0 : db_failed(c, "opening", err);
+	/* What can't be opened to be written is opened to be read. */
+	if (!failed && writer && sqlite3_db_readonly(c->db, "main"))
+		failed = error_set(err, E_IO, "%s: opening: it may not be written to, or there is no room (%s)", s->path, strerror(errno));
 	if (!failed) {
 		sqlite3_extended_result_codes(c->db, 1);
 		sqlite3_busy_timeout(c->db, BUSY_MS);

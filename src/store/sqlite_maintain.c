@@ -10,6 +10,7 @@
 #define DROP_AT_ONCE 16
 #define SEAL_AFTER_MS HOUR_MS           /* open profiles that don't become enough for a chunk */
 #define SEAL_SAMPLES ((uint64_t)1 << 20)
+#define RETRY_MS 600000
 #define FREE_PAGES_KEPT 512             /* they are needed again soon */
 
 /* --- what there is to do --- */
@@ -48,7 +49,7 @@ static int look_around(struct sqlite_store *s, int64_t now_ms, struct error *err
 		rc = series_state(s, series, &st, err);
 		if (rc)
 			break;
-		if (st->damaged)
+		if (st->retry_ms > now_ms)
 			continue;
 		if (should_forget(s, st, now_ms))
 			ok = push(s, WORK_FORGET, series);
@@ -119,9 +120,9 @@ static int work(struct sqlite_store *s, int64_t now_ms, struct error *err)
 	failed = db_finish_write(s, failed, err);
 	if (w.series < s->series_capacity)
 		s->series[w.series] = failed ? (struct series_state){ 0 } : st;
-	/* It would fail for ever, and keep the others waiting. */
+	/* It may fail for ever, and must not keep the others waiting. */
 	if (failed == E_FORMAT && series_state(s, w.series, &slot, NULL) == 0)
-		slot->damaged = true;
+		slot->retry_ms = now_ms + RETRY_MS;
 	if (done || failed)
 		s->work_n--;
 	return failed;

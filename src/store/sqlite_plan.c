@@ -44,12 +44,16 @@ int plan_rolled_until(struct connection *c, enum plan_what what, uint32_t series
 /* What there is of each tier. */
 struct stock {
 	int64_t first[TIERS], end[TIERS];       /* first INT64_MAX: nothing */
+	int64_t began;                          /* the series' first profile, long gone perhaps; INT64_MAX: unknown */
 	struct plan *plan;
 };
 
 static int take_stock(struct connection *c, enum plan_what what, uint32_t series, struct stock *s, struct error *err)
 {
 	int failed = 0;
+	s->began = INT64_MAX;
+	if (what == PLAN_PROFILES)
+		failed = ask(c, S_SERIES_BEGAN, series, -1, &s->began, err);
 	for (int t = TIER_RAW; t < TIERS && !failed; t++) {
 		s->first[t] = INT64_MAX;
 		s->end[t] = t == TIER_RAW ? INT64_MAX : INT64_MIN;
@@ -90,6 +94,21 @@ static void cover(struct stock *s, int tier, int finest, int64_t from, int64_t t
 	cover(s, tier - 1, finest, high, to);
 }
 
+/* Since when the tier is the finest there is: a bucket of a coarser one that knows more than what is left of this one is not cut in two. */
+static int64_t finest_since(const struct stock *s, int t)
+{
+	int64_t since = s->first[t];
+	if (since == INT64_MAX)
+		return since;
+	bool dropped = s->began != INT64_MAX && round_down(s->began, tier_bucket_ms[t]) < since;
+	for (int k = t + 1; k < TIERS; k++) {
+		int64_t same = round_down(s->first[t], tier_bucket_ms[k]);
+		if (s->end[k] > s->first[t] && (s->first[k] < same || (s->first[k] == same && dropped)))
+			since = round_up(since, tier_bucket_ms[k]);
+	}
+	return since;
+}
+
 int plan_range(struct connection *c, enum plan_what what, uint32_t series, int64_t from_ms, int64_t to_ms, int coarsest, struct plan *ret,
                struct error *err)
 {
@@ -98,14 +117,9 @@ int plan_range(struct connection *c, enum plan_what what, uint32_t series, int64
 	int failed = take_stock(c, what, series, &s, err);
 	if (failed)
 		return failed;
-	/* Since when each tier is the finest; a bucket of a coarser one is not cut in two. */
 	int64_t since[TIERS];
-	for (int t = TIER_RAW; t < TIERS; t++) {
-		since[t] = s.first[t];
-		for (int k = t + 1; k < TIERS; k++)
-			if (s.first[k] < s.first[t] && s.end[k] > s.first[t])
-				since[t] = round_up(since[t], tier_bucket_ms[k]);
-	}
+	for (int t = TIER_RAW; t < TIERS; t++)
+		since[t] = finest_since(&s, t);
 	int64_t from = from_ms;
 	for (int t = TIER_DAY; t >= TIER_RAW; t--) {
 		int64_t until = INT64_MAX;

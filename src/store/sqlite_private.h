@@ -112,6 +112,7 @@
 	X(CHECK_CHUNK, "SELECT head, data FROM chunks WHERE id = ?1")                                                              \
 	X(CHECK_OPEN, "SELECT head, data FROM open WHERE id = ?1")                                                                 \
 	X(CHECK_GAUGES, "SELECT data FROM gauges WHERE id = ?1")                                                                   \
+	X(SERIES_BEGAN, "SELECT first FROM series WHERE id = ?1 AND first IS NOT NULL")                                            \
 	X(END_CHUNK, "SELECT t1 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 DESC LIMIT 1")
 
 enum sqlite_statement {
@@ -140,7 +141,7 @@ struct series_state {
 	/* Of the first profile or bucket of the finer tier that isn't in a bucket of this one; INT64_MAX: none. */
 	int64_t pending_ms[TIERS], gauges_pending_ms[TIERS];
 	bool has_pending;               /* the two above were looked for */
-	bool damaged;                   /* a chunk of it can't be read: it is left alone */
+	int64_t retry_ms;               /* a chunk of it can't be read: it is left alone until then */
 };
 
 struct work {

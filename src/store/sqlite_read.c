@@ -110,7 +110,7 @@ static int add_rows(struct assembly *a, const struct moment *m, struct chunk_rea
 		if (a->failed)
 			return a->failed;
 	}
-	return r->failed ? error_set(err, E_FORMAT, "%s: a chunk is damaged", a->c->path) : 0;
+	return r->failed ? error_set(err, E_FORMAT, "damaged: its rows can't be read") : 0;
 }
 
 static int read_info(struct chunk_reader *r, const struct moment *m, struct slot_info *ret, struct error *err)
@@ -122,7 +122,7 @@ static int read_info(struct chunk_reader *r, const struct moment *m, struct slot
 			break;
 	if (bytes && slot_info_read(bytes, n, m->time_ms, ret))
 		return 0;
-	return error_set(err, E_FORMAT, "a chunk's infos are damaged");
+	return error_set(err, E_FORMAT, "damaged: what it says of where its profiles are from is cut off");
 }
 
 static int read_moment(struct connection *c, const struct moment *m, const struct store_budget *b, struct profile **ret, struct error *err)
@@ -159,6 +159,8 @@ int sqlite_read(struct store *store, uint32_t series, int64_t time_ms, const str
 		failed = error_set(err, E_USAGE, "%s: series %u has no profile at or before that time", s->path, series);
 	if (!failed)
 		failed = read_moment(c, &m, b, ret, err);
+	if (failed == E_FORMAT && m.head.n)
+		error_prefix(err, "%s: series %u, chunk of %lld: ", s->path, series, (long long)m.head.slots[0].time_ms);
 	moment_finish(&m);
 	db_end_read(s, c);
 	return failed;
@@ -193,6 +195,8 @@ static int fold_last(struct fold *f, uint32_t series, int64_t from_ms, int64_t t
 	int failed = find_moment(f->c, series, to_ms - 1, &m, err);
 	if (!failed && m.time_ms >= from_ms)
 		failed = fold_chunk(f, &m.head, m.body.data, m.body.len, m.slot, m.slot + 1, err);
+	if (failed == E_FORMAT && m.head.n)
+		error_prefix(err, "%s: series %u, chunk of %lld: ", f->c->path, series, (long long)m.head.slots[0].time_ms);
 	moment_finish(&m);
 	return failed;
 }
