@@ -4,6 +4,7 @@
 // In the environment, besides that of profiles.mjs: SERVER (examples/server.c).
 import { createServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { at, settled } from './browser.mjs';
 import { folder, HEAPGAUGE, said, start, until } from './profiles.mjs';
 
 export const { SERVER } = process.env;
@@ -120,4 +121,11 @@ export async function visited(endpoint) {
     for (let i = 0; i < times; i++) await fetch(`${address}/visit/${i}`).then(answer => answer.text());
   };
   return { child, visit };
+}
+
+// Until the answer to the last change is there.
+export async function answered(page) {
+  await page.waitForTimeout(150);
+  await until('the page has its answers', async () => (await at(page, 'pending').innerText()) === '');
+  await settled(page);
 }

@@ -14,69 +14,17 @@ import {
   press,
   quiet,
   settled,
-  shot,
   tab,
   testing,
   total,
-  violations,
 } from './browser.mjs';
 import { bytesText, until } from './profiles.mjs';
-import { end, freePort, HOUR, MINUTE, pushAll, record } from './recorder.mjs';
+import { deploy, known, lastBefore, mean, MIB, now, past, restart, sum, web1, web2 } from './past.mjs';
+import { answered, end, freePort, HOUR, MINUTE, pushAll, record } from './recorder.mjs';
 import { is, like, ok, part } from './tap.mjs';
-
-const STEP = 2 * MINUTE;
-const MIB = 1024 * 1024;
-const RATE = 6 * MIB; // of the leak, an hour
-const HOSTILE = '<img src=x onerror=alert(1)>"\\\u202e{}';
-
-// Six hours up to some minutes ago. web:1: a leak; three hours ago a deploy, one hour ago a restart, and each begins anew; from 2:30 to 2:00
-// ago nobody recorded. web:2: one process, and nothing leaks.
-const now = Date.now();
-const first = Math.floor((now - 6 * HOUR) / STEP) * STEP + STEP;
-const times = Array.from({ length: Math.floor((now - first) / STEP) }, (_, i) => first + i * STEP);
-const [deploy, restart] = [3 * HOUR, HOUR].map(ago => times.find(time => time >= now - ago));
-const silent = time => time > now - 2.5 * HOUR && time < now - 2 * HOUR;
-const WEB1 = { job: 'shop', instance: 'web:1' };
-const WEB2 = { job: 'shop', instance: 'web:2' };
-const ODD = { job: HOSTILE, instance: 'x' };
-
-function web1(time) {
-  const began = time < deploy ? first : time < restart ? deploy : restart;
-  const grown = Math.round(((time - began) / HOUR) * (RATE / 1024)) * 1024;
-  return { 'main;serve;cache_put': 2 * MIB + grown, 'main;init;load_table': 10 * MIB, 'main;serve;parse': (3 + ((time / STEP) % 5)) * 1024 };
-}
-
-function web2(time) {
-  return { 'main;init;load_table': 10 * MIB, 'main;serve;parse': (40 + ((time / STEP) % 7)) * 1024 };
-}
-
-const sum = stacks => Object.values(stacks).reduce((all, value) => all + value, 0);
-const mean = list => list.reduce((all, value) => all + value, 0) / list.length;
-
-function past() {
-  return times
-    .filter(time => !silent(time))
-    .flatMap(time => {
-      const process = time < deploy ? 1 : time < restart ? 2 : 3;
-      return [
-        { labels: WEB1, time, stacks: web1(time), process, build: time < deploy ? 'aaaa1111' : 'bbbb2222' },
-        { labels: WEB2, time, stacks: web2(time), process: 9, build: 'aaaa1111' },
-      ];
-    });
-}
-
-const known = times.filter(time => !silent(time));
-const lastBefore = time => known.filter(one => one < time).at(-1);
 
 async function shown(page) {
   return (await at(page, 'shown').innerText()).trim();
-}
-
-// Until the answer to the last change is there.
-async function answered(page) {
-  await page.waitForTimeout(150);
-  await until('the page has its answers', async () => (await at(page, 'pending').innerText()) === '');
-  await settled(page);
 }
 
 async function area(page) {
@@ -376,42 +324,13 @@ async function ranges(url) {
   await close(page);
 }
 
-async function looks(url) {
-  for (const theme of ['light', 'dark']) {
-    const page = await open(url, { theme });
-    const look = async name => {
-      await answered(page);
-      await shot(page, `recorder-${theme}-${name}`);
-      is(`${theme}, ${name}: axe`, await violations(page), []);
-    };
-    await look('ranking');
-    await page.goto(`${url}#select=job="shop"&view=flame&range=now-2h..now-1h&against=now-5h..now-4h&each=1`);
-    await look('two-ranges');
-    await at(page, 'select').fill('web');
-    await press(page, 'ArrowDown');
-    await look('picker');
-    await press(page, 'Escape');
-    await at(page, 'as-table').check();
-    await look('numbers');
-    await tab(page, 'targets');
-    await look('targets');
-    await page.goto(`${url}#window=${range(now - 400 * HOUR, now - 300 * HOUR)}&view=flame`);
-    await look('nothing');
-    await press(page, '?');
-    await look('help');
-    quiet(page, theme, [/404/]);
-    await close(page);
-  }
-}
-
 await testing(async () => {
   const { child, url } = await record(await freePort(), 'past.db');
-  await pushAll(url, [...past(), { labels: ODD, time: now - MINUTE, stacks: { 'main;odd': MIB }, process: 11, build: 'cccc3333' }]);
+  await pushAll(url, past());
   await part('landing', () => landing(url));
   await part('numbers', () => numbers(url));
   await part('timeline', () => timelineTable(url));
   await part('picking', () => picking(url));
   await part('ranges', () => ranges(url));
-  await part('looks', () => looks(url));
   is('SIGTERM ends the recorder', await end(child), { code: 0, signal: null });
 });

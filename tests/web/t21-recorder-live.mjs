@@ -2,17 +2,11 @@
 // has too much to do, is slow, or is not there.
 import { at, click, close, grid, hash, open, press, quiet, settled, tab, testing, total } from './browser.mjs';
 import { until } from './profiles.mjs';
-import { end, freePort, record, SERVER, visited } from './recorder.mjs';
+import { answered, end, freePort, record, SERVER, visited } from './recorder.mjs';
 import { is, like, ok, part, skipAll } from './tap.mjs';
 
 async function shown(page) {
   return (await at(page, 'shown').innerText()).trim();
-}
-
-async function answered(page) {
-  await page.waitForTimeout(150);
-  await until('the page has its answers', async () => (await at(page, 'pending').innerText()) === '');
-  await settled(page);
 }
 
 const bytesOf = text => {

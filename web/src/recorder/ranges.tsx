@@ -44,6 +44,14 @@ export function setMoment(at: number | null) {
   r.timeTexts.moment.value = at === null ? '' : String(Math.round(at));
 }
 
+// Without a pointer: the middle of the window, to be moved by its ends.
+function addRange() {
+  const { from, to } = windowSpan.value;
+  setRange('range', { from: from + (to - from) / 4, to: to - (to - from) / 4 });
+  // When it is drawn.
+  setTimeout(() => document.querySelector<HTMLElement>('[data-test="range-from"]')?.focus(), 100);
+}
+
 // Without a second range: what was just as long before the first. A first range that leaves no room for that is halved.
 export function toggleAgainst() {
   if (r.against.value) {
@@ -214,7 +222,12 @@ export function Parts() {
           drop={() => setRange('range', null)}
         />
       ) : (
-        <Part test="part-window" mark="window" title="Range" text="the whole window" />
+        <>
+          <Part test="part-window" mark="window" title="Range" text="the whole window" />
+          <button type="button" data-test="add-range" title="Or drag over the timeline" onClick={addRange}>
+            Choose a part
+          </button>
+        </>
       )}
       {against && (
         <Part

@@ -212,13 +212,14 @@ export function stateStart() {
   // What is asked for from now on is asked up to now.
   effect(() => {
     void [r.timeTexts.window.value, r.timeTexts.range.value, r.timeTexts.against.value, r.selector.value];
-    untracked(refresh);
-  });
-  effect(() => {
-    void [r.selector.value, viewSpan.value];
     untracked(() => {
       whole.value = false;
+      refresh();
     });
+  });
+  document.addEventListener('visibilitychange', () => {
+    if (live.value && isFollowing.value && !document.hidden)
+      refresh();
   });
   setTimeout(tick, 5 * SECOND);
 }

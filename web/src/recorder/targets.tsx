@@ -8,7 +8,7 @@ import { recorderNow } from './ask';
 import type { Target } from './api';
 import { byTrouble, isLate, troubleRank } from './health';
 import { labelText } from './picker';
-import { matcherText, selectorOf } from './selector';
+import { labelsKey, matcherText, selectorOf } from './selector';
 import * as r from './settings';
 import { targets } from './state';
 import { agoText, momentText } from './times';
@@ -27,7 +27,8 @@ const COLUMNS: Column[] = [
 
 export const down = () => (targets.answer.value?.targets ?? []).filter(({ health }) => health === 'down').length;
 
-const picked = signal(''); // its address
+const picked = signal(''); // its address and labels
+const keyOf = ({ url, labels }: Target) => `${url} ${labelsKey(labels)}`;
 
 function State({ of }: { of: Target }) {
   const rank = troubleRank(of, recorderNow());
@@ -101,7 +102,7 @@ export function TargetsView() {
   if (!found)
     return <p class="empty">{trouble ? trouble.message : 'Asking for the targets …'}</p>;
   const list = byTrouble(found.targets, recorderNow());
-  const at = list.findIndex(({ url }) => url === picked.value);
+  const at = list.findIndex(target => keyOf(target) === picked.value);
   const counts = ['up', 'down', 'unknown'].map(health => found.targets.filter(target => target.health === health).length);
   return (
     <div class="page">
@@ -126,7 +127,7 @@ export function TargetsView() {
         columns={COLUMNS}
         cell={(row, key) => cellOf(list[row], key)}
         onSelect={row => {
-          picked.value = list[row].url;
+          picked.value = keyOf(list[row]);
         }}
         onOpen={row => {
           r.select(selectorOf(list[row].labels));
