@@ -27,6 +27,11 @@ units)
 	;;
 perf_map) modules="base" extra="src/symbol/perf_map.c" ;;
 answers) modules="base" extra="src/symbol/answers.c" ;;
+config)
+	modules="base"
+	extra="src/record/address.c src/record/arena.c src/record/config.c src/record/config_job.c src/record/doc.c src/record/md5.c src/record/relabel.c -lyaml"
+	;;
+metrics_text) modules="base" extra="src/record/metrics_text.c" ;;
 *) modules="base profile format" ;;
 esac
 sources=$(for module in $modules; do echo "src/$module/"*.c; done)
