@@ -16,6 +16,10 @@ static int fail_at(struct doc *t, yaml_mark_t mark, const char *format, va_list 
 {
 	char text[400];
 	vsnprintf(text, sizeof text, format, arguments);
+	/* Keys and values may have newlines in them; an error has one line. */
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == '\177')
+			*at = ' ';
 	return error_set(t->err, E_FORMAT, "%s:%zu:%zu: %s", t->name, mark.line + 1, mark.column + 1, text);
 }
 

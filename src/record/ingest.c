@@ -232,7 +232,7 @@ static void report(struct recorder *r, const struct work *w)
 	struct target_outcome o = { .began_ms = i->time_ms, .duration_ms = (uint32_t)(clock_ms() - i->began_ms), .series = w->series,
 	                            .samples = w->samples, .bytes = i->body.len, .restarted = w->restarted };
 	if (targets_report(&r->targets, i->target, &o))
-		recorder_say(r, "%s: up again", i->target->shown);
+		recorder_say_target(r, i->target, "up again");
 }
 
 static void run_batch(struct ingest *g, struct item *items)

@@ -14,6 +14,8 @@
 #define IDLE_MS 20                      /* between looks at whether there is something to maintain */
 #define LOOK_MS 1000
 #define FLUSH_MS 250
+#define SAID_MS 10000
+#define SAID_MAX 20
 
 static const char *const failure_names[FAILURES] = {
 	"connection", "timeout", "status", "too_large", "format", "sample_limit", "settings", "process", "shed", "store",
@@ -63,6 +65,23 @@ void recorder_say(struct recorder *r, const char *format, ...)
 	buf_finish(&line);
 }
 
+/* A thousand targets may go down at once: of ten seconds only the first ones are said. */
+void recorder_say_target(struct recorder *r, const struct target *x, const char *what)
+{
+	int64_t now_ms = clock_ms();
+	pthread_mutex_lock(&r->log_lock);
+	if (now_ms - r->said_since_ms > SAID_MS) {
+		r->said_since_ms = now_ms;
+		r->said = 0;
+	}
+	unsigned n = r->said++;
+	pthread_mutex_unlock(&r->log_lock);
+	if (n < SAID_MAX)
+		recorder_say(r, "%s: %s", x->shown, what);
+	else if (n == SAID_MAX)
+		recorder_say(r, "more targets go down or up: /api/v1/targets has them all");
+}
+
 static void say_symbols(void *context, const char *line)
 {
 	recorder_say(context, "%s", line);
@@ -75,7 +94,7 @@ void recorder_failed(struct recorder *r, struct target *x, int64_t began_wall_ms
 	struct target_outcome o = { .began_ms = began_wall_ms, .duration_ms = (uint32_t)(clock_ms() - began_ms), .error = error };
 	count(&r->counters.failures[why], 1);
 	if (targets_report(&r->targets, x, &o))
-		recorder_say(r, "%s: %s", x->shown, error);
+		recorder_say_target(r, x, error);
 }
 
 bool recorder_received(struct recorder *r, struct item *i)

@@ -42,7 +42,9 @@ struct recorder {
 	bool server_runs, ingest_runs, maintenance_runs;
 	pthread_t server_thread, ingest_thread, maintenance_thread;
 
-	pthread_mutex_t log_lock;           /* of settings.say */
+	pthread_mutex_t log_lock;           /* of settings.say, and of what follows */
+	int64_t said_since_ms;
+	unsigned said;                      /* about targets, since then */
 
 	pthread_mutex_t reload_lock;        /* of what follows; taken alone */
 	pthread_cond_t wake;                /* of the maintenance thread, too */
@@ -56,6 +58,7 @@ int64_t clock_wall_ms(void);            /* since 1970 */
 
 /* One line, without its newline, or whole lines. */
 void recorder_say(struct recorder *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void recorder_say_target(struct recorder *r, const struct target *x, const char *what);
 void recorder_say_lines(struct recorder *r, const struct buf *lines);
 
 /* A scrape has failed: counted, told by its target's state, and said when the target was not down before. */
