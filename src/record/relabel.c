@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "record/md5.h"
 
 #define EXPRESSION_MAX ((size_t)64 << 10)
 #define VALUE_MAX ((size_t)1 << 20)
 #define LABELS_MAX ((size_t)4096)
+#define SIZE_REPEATED_MAX 5000
 
 /* --- labels --- */
 
@@ -166,7 +168,20 @@ static int add_escape(const char **at, struct buf *out, struct error *err)
 	return E_OK;
 }
 
-static int add_group(const char **at, struct relabel_pattern *p, unsigned *compiled_groups, struct buf *out, struct error *err)
+/* What regcomp will make of an expression, which writes repetitions out: "(((x+)+)+)+" has 16 x. */
+struct size {
+	uint64_t sum[RELABEL_GROUPS + 1];   /* of each open group */
+	unsigned depth;
+	uint64_t last;                      /* what a repetition would repeat; 0: nothing */
+};
+
+static void add_size(struct size *z, uint64_t n)
+{
+	z->sum[z->depth] += n;
+	z->last = n;
+}
+
+static int add_group(const char **at, struct relabel_pattern *p, unsigned *compiled_groups, struct size *z, struct buf *out, struct error *err)
 {
 	bool plain = (*at)[1] != '?';
 	if (!plain && (*at)[2] != ':')
@@ -176,26 +191,75 @@ static int add_group(const char **at, struct relabel_pattern *p, unsigned *compi
 	if (plain)
 		p->groups[++p->n_groups] = (unsigned char)*compiled_groups;
 	buf_addc(out, '(');
+	z->sum[++z->depth] = 0;
+	z->last = 0;
 	*at += plain ? 1 : 3;
+	return E_OK;
+}
+
+static int end_group(const char **at, struct size *z, struct buf *out, struct error *err)
+{
+	if (!z->depth)
+		return error_set(err, E_FORMAT, "a ')' has no '('");
+	uint64_t n = z->sum[z->depth--] + 1;
+	add_size(z, n);
+	buf_addc(out, *(*at)++);
+	return E_OK;
+}
+
+/* "{n}", "{n,}", "{n,m}": how often at most; 0: it is none of these. */
+static uint64_t repetitions(const char *at, size_t n)
+{
+	size_t first = strspn(at + 1, "0123456789"), comma = at[1 + first] == ',';
+	size_t second = comma ? strspn(at + 2 + first, "0123456789") : 0;
+	uint64_t least, most = 0;
+	if (1 + first + comma + second + 1 != n || !text_parse_u64(at + 1, first, 10, &least) ||
+	    (second && !text_parse_u64(at + 2 + first, second, 10, &most)))
+		return 0;
+	return (least > most ? least : most) + 1;
+}
+
+static int add_repetition(const char **at, struct size *z, struct buf *out, struct error *err)
+{
+	size_t n = **at == '{' ? strcspn(*at, "}") + 1 : 1;
+	uint64_t times = **at == '+' ? 2 : **at == '{' ? repetitions(*at, n) : 1;
+	if (!times)
+		return error_set(err, E_FORMAT, "a '{' that is no repetition like {2} or {2,5}; a brace is \\{");
+	if ((*at)[n] == '?')
+		return error_set(err, E_FORMAT, "'%.*s': repetition that takes as little as it can is not understood", (int)n + 1, *at);
+	if (!z->last)
+		return error_set(err, E_FORMAT, "'%.*s': there is nothing that it could repeat", (int)n, *at);
+	if (times > SIZE_REPEATED_MAX || z->last * times > SIZE_REPEATED_MAX || z->sum[z->depth] + z->last * times > SIZE_REPEATED_MAX)
+		return error_set(err, E_FORMAT, "repetitions that make it too large");
+	z->sum[z->depth] += z->last * (times - 1);
+	z->last = 0;
+	buf_add(out, *at, n);
+	*at += n;
 	return E_OK;
 }
 
 /* As POSIX has it, the whole of it anchored. */
 static int translate(struct relabel_pattern *p, const char *at, struct buf *out, struct error *err)
 {
+	struct size z = { .depth = 0 };
 	unsigned compiled_groups = 1;
 	int failed = E_OK;
 	buf_adds(out, "^(");
 	while (*at && !failed) {
 		if (*at == '\\') {
 			failed = add_escape(&at, out, err);
+			add_size(&z, 1);
 		} else if (*at == '[') {
 			failed = add_bracket(&at, out, err);
+			add_size(&z, 1);
 		} else if (*at == '(') {
-			failed = add_group(&at, p, &compiled_groups, out, err);
-		} else if (strchr("*+?}", *at) && at[1] == '?') {
-			failed = error_set(err, E_FORMAT, "'%.2s': repetition that takes as little as it can is not understood", at);
+			failed = add_group(&at, p, &compiled_groups, &z, out, err);
+		} else if (*at == ')') {
+			failed = end_group(&at, &z, out, err);
+		} else if (strchr("*+?{", *at)) {
+			failed = add_repetition(&at, &z, out, err);
 		} else {
+			add_size(&z, *at != '|');
 			buf_addc(out, *at++);
 		}
 	}
