@@ -1,5 +1,6 @@
 /* The folder of uploaded files: FOLDER/.build-id/ab/cdef and cdef.debug, written beside as FOLDER/.upload-XXXXXX and renamed. */
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -144,6 +145,19 @@ void symbols_upload_free(struct upload *u)
 	free(u);
 }
 
+/* Is all in the file that its tables speak of? */
+static bool is_whole(const struct elf_file *f)
+{
+	struct elf_section section;
+	for (size_t i = 0; i < f->n_segments; i++)
+		if (f->segments[i].offset > f->bytes || f->segments[i].file_bytes > f->bytes - f->segments[i].offset)
+			return false;
+	for (uint32_t i = 0; elf_section(&f->image, i, &section); i++)
+		if (section.type != SHT_NOBITS && section.type != SHT_NULL && section.bytes && !elf_section_bytes(&f->image, &section))
+			return false;
+	return true;
+}
+
 /* E_USAGE unless it is an ELF file of that build id with what its kind needs. */
 static int check(const struct upload *u, struct error *err)
 {
@@ -156,6 +170,8 @@ static int check(const struct upload *u, struct error *err)
 		failed = error_set(err, E_USAGE, "the file has no build id: link with --build-id");
 	else if (strcmp(f.build_id, u->build_id) != 0)
 		failed = error_set(err, E_USAGE, "the file's build id is %s, not %s", f.build_id, u->build_id);
+	else if (!is_whole(&f))
+		failed = error_set(err, E_USAGE, "the file's end is missing");
 	else if (u->kind == SYMBOLS_DEBUG && !f.has_debug_info && !f.has_symtab)
 		failed = error_set(err, E_USAGE, "the file has neither debug information nor a symbol table");
 	elf_file_finish(&f);

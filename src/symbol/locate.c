@@ -59,15 +59,13 @@ static bool suits_alone(const struct elf_file *candidate, const struct mapped_fi
 	       suits_as_binary(candidate, m);
 }
 
-/* A separate debug file has the build id but not the bytes, so offsets can't be turned into addresses. */
+/*
+ * A separate debug file has the build id but not the bytes, so offsets can't be turned into addresses. What the profile has mapped is not
+ * looked at: who puts profiles together need not know how much of the file it was, as the recorder's store doesn't.
+ */
 static bool suits_by_id(const struct elf_file *candidate, const struct mapped_file *m)
 {
-	if (!has_code(candidate))
-		return false;
-	for (size_t i = 0; i < m->n_extents; i++)
-		if (!elf_file_covers(candidate, m->extents[i].offset, m->extents[i].bytes))
-			return false;
-	return !strcmp(candidate->build_id, m->build_id);
+	return has_code(candidate) && !strcmp(candidate->build_id, m->build_id);
 }
 
 struct binary_hunt {

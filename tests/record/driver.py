@@ -18,9 +18,9 @@ class Answer:
 
 
 class Driver:
-    def __init__(self, program, folder, **settings):
-        self.folder, self.files = folder, 0
-        words = [program, os.path.join(folder, "store")] + ["%s=%s" % item for item in settings.items()]
+    def __init__(self, program, place, **settings):
+        self.folder = place
+        words = [program, os.path.join(place, "store")] + ["%s=%s" % item for item in settings.items()]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip()
         self.host = self.url[len("http://"):]
