@@ -12,6 +12,7 @@
 #define LOW_BASE ((uint64_t)0x10000000)
 #define HIGH_BASE ((uint64_t)0x560000000000)
 #define BETWEEN ((uint64_t)1 << 21)
+#define FILE_SPAN ((uint64_t)1 << 32)
 #define STACK_FRAMES_MAX PROFILE_MAX_DEPTH
 
 int assembly_begin(struct assembly *a, struct connection *c, const struct store_budget *b, unsigned metrics, struct error *err)
@@ -311,6 +312,18 @@ void assembly_info(struct assembly *a, const struct slot_info *i)
 		no(a, error_set(a->err, E_FORMAT, "%s: damaged: a profile's comments are cut off", a->c->path));
 }
 
+/*
+ * All profiles have the same of a file mapped, whichever frames they have: else its frames in two of them would not be the same when these
+ * are joined.
+ */
+static uint64_t span_of(uint64_t last)
+{
+	uint64_t span = FILE_SPAN;
+	while (span <= last)
+		span *= 2;
+	return span;
+}
+
 /* Offsets that no file has (somebody's nonsense) begin where the first of them is. */
 static void lay_out(struct assembly *a, uint64_t process)
 {
@@ -326,7 +339,7 @@ static void lay_out(struct assembly *a, uint64_t process)
 			if (most >= (uint64_t)1 << 38)
 				m->offset = least & ~(uint64_t)4095;
 			m->start = next;
-			m->limit = next + ((most - m->offset + BETWEEN) & ~(uint64_t)4095);
+			m->limit = next + span_of(most - m->offset);
 			next = m->limit + BETWEEN;
 			break;
 		case BUILD_MEMORY:

@@ -208,6 +208,17 @@ def check_differences(driver, processes):
     tap.check(abs(d["new"] - mean(160, 170)) < 30 and abs(d["base"] - mean(0, 10)) < 30, "profile: difference of two ranges", (d, mean(160, 170)))
 
 
+def check_joining(driver):
+    """What both moments have cancels, whichever other frames one of them has: its error doesn't count."""
+    series = driver.series({"job": "joined"}, 77, T0, "dd" * 10)
+    big = (100000, 500000000, 100000, 500000000)
+    driver.profile(series, T0, pprof.encode({(16, 32, 48): big}, build_id="dd" * 10, size=1 << 24))
+    driver.profile(series, T0 + STEP, pprof.encode({(16, 32, 48): big, (0x800000, 32): (1, 2, 3, 1000)}, build_id="dd" * 10, size=1 << 24))
+    for at, base in ((T0 + STEP, T0), (T0, T0 + STEP)):
+        d = driver.get("profile", series=series, at=at, base_at=base, format="top").json()
+        tap.check(d["total"]["high"] - d["total"]["low"] < 8 * 524288, "profile: blocks in both moments cancel, %+d s" % ((at - base) // 1000), d["total"])
+
+
 def check_formats(driver, processes, folder):
     b = processes[2]
     t = T0 + 100 * STEP
@@ -476,6 +487,7 @@ def main():
         check_pages(driver, processes)
         check_bad(driver)
         check_documented(driver)
+        check_joining(driver)
         tap.check(driver.end() == 0, "the driver ends well")
     return tap.done()
 
