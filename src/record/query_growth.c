@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/operations.h"
 
 #define HOUR_MS 3600000
 #define MOMENTS 24
@@ -68,38 +67,17 @@ static void choose(struct selection *s, struct buf *notes)
 
 /* --- the moments --- */
 
-static void drop_later(struct profile **parts, size_t from, size_t n)
-{
-	for (size_t i = from; i < n; i++)
-		profile_free(parts[i]);
-}
-
 /* All sources of a moment are of that time. */
-static void set_time(struct profile *p, int64_t time_ms)
-{
-	for (size_t i = 0; i < p->n_sources; i++)
-		p->sources[i].time_nanos = time_ms * 1000000;
-}
-
 static int read_moments(struct query *q, const struct selection *s, struct growth_read *g, struct error *err)
 {
-	struct profile **parts = calloc(g->n_times + 1, sizeof *parts);
-	size_t n = 0, bytes = 0;
-	int failed = parts ? 0 : error_nomem(err, "profiles");
-	for (size_t i = 0; i < g->n_times && !failed; i++) {
-		failed = snapshot_read_at(q, s, g->times_ms[i], &parts[n], err);
-		if (failed)
-			break;
-		set_time(parts[n], g->times_ms[i]);
-		bytes += 2 * snapshot_bytes(parts[n++]);
-		failed = query_check_memory(q, bytes, err);
+	int failed = snapshot_read_moments(q, s, g->times_ms, g->n_times, &g->profile, err);
+	if (failed)
+		return failed;
+	for (size_t i = 0; i < g->profile->n_sources; i++) {
+		struct source *source = &g->profile->sources[i];
+		source->time_nanos = g->times_ms[source->snapshot] * 1000000;
 	}
-	if (!failed)
-		failed = profile_series((const struct profile *const *)parts, n, &g->profile, err);
-	if (parts)
-		drop_later(parts, 0, n);
-	free(parts);
-	return failed ? failed : query_check(q, err);
+	return query_check(q, err);
 }
 
 int growth_read(struct query *q, const struct growth_of *of, struct growth_read *ret, struct error *err)

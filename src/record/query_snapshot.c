@@ -132,44 +132,31 @@ static void set_times(struct profile *p, int64_t time_ms, int64_t duration_ms)
 
 /* --- at a moment --- */
 
-/* An E_USAGE of the store: it has none of that time. */
-static int read_one(struct query *q, const struct chosen *c, int64_t time_ms, struct profile **ret, struct error *err)
+/* Sources are in the order of the moments that were found. */
+static void name_sources(struct profile *p, const struct selection *s, const bool *found, size_t n)
 {
-	int failed = query_check(q, err);
-	if (!failed)
-		failed = store_read(q->api->settings.store, c->info->series, time_ms, &q->budget, ret, err);
-	if (!failed && (*ret)->n_sources)
-		name_source(*ret, 0, c->info);
-	return failed;
+	for (size_t i = 0, source = 0; i < n && source < p->n_sources; i++)
+		if (found[i])
+			name_source(p, source++, s->items[i % s->n].info);
 }
 
-int snapshot_read_at(struct query *q, const struct selection *s, int64_t time_ms, struct profile **ret, struct error *err)
+int snapshot_read_moments(struct query *q, const struct selection *s, const int64_t *times_ms, size_t n_times, struct profile **ret,
+                          struct error *err)
 {
-	struct profile **parts = calloc(s->n + 1, sizeof *parts);
-	size_t n = 0, bytes = 0;
-	int failed = parts ? 0 : error_nomem(err, "profiles");
-	for (size_t i = 0; i < s->n && !failed; i++) {
-		failed = read_one(q, &s->items[i], time_ms, &parts[n], err);
-		if (failed == E_USAGE) {
-			failed = 0;
-			continue;
-		}
-		if (!failed)
-			bytes += 2 * snapshot_bytes(parts[n++]);
-		if (!failed)
-			failed = query_check_memory(q, bytes, err);
-	}
-	if (!failed && n == 0)
+	size_t n = s->n * n_times;
+	struct store_moment *moments = calloc(n + 1, sizeof *moments);
+	bool *found = calloc(n + 1, sizeof *found);
+	int failed = moments && found ? query_check(q, err) : error_nomem(err, "profiles");
+	for (size_t i = 0; i < n && !failed; i++)
+		moments[i] = (struct store_moment){ s->items[i % s->n].info->series, times_ms[i / s->n], (uint32_t)(i / s->n) };
+	if (!failed)
+		failed = store_read_moments(q->api->settings.store, moments, n, &q->budget, found, ret, err);
+	if (failed == E_USAGE)
 		failed = query_missing(q, err, "no process that matches has a profile of that time");
-	if (!failed && n == 1) {
-		*ret = parts[0];
-		parts[0] = NULL;
-	} else if (!failed) {
-		failed = profile_merge(parts, n, ret, err);
-	}
-	for (size_t i = 0; parts && i < n; i++)
-		profile_free(parts[i]);
-	free(parts);
+	if (!failed)
+		name_sources(*ret, s, found, n);
+	free(moments);
+	free(found);
 	return failed;
 }
 
@@ -195,7 +182,7 @@ static int read_at(struct query *q, const struct snapshot_of *of, struct profile
 	if (!failed)
 		selection_keep_alive(&s, of->at_ms);
 	if (!failed && s.n)
-		failed = snapshot_read_at(q, &s, of->at_ms, ret, err);
+		failed = snapshot_read_moments(q, &s, &of->at_ms, 1, ret, err);
 	else if (!failed)
 		failed = nothing_at(q, of, err);
 	selection_finish(&s);

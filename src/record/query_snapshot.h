@@ -20,8 +20,9 @@ bool param_base(struct params *p, const struct snapshot_of *now, struct snapshot
 
 /* Status 404 when there is nothing. What has to be said about it: whole lines in notes. */
 int snapshot_read(struct query *q, const struct snapshot_of *of, struct profile **ret, struct buf *notes, struct error *err);
-/* Of several processes at one moment, added up; each has its profile at or before time_ms. */
-int snapshot_read_at(struct query *q, const struct selection *s, int64_t time_ms, struct profile **ret, struct error *err);
+/* Of several processes, at several moments side by side: each has its profile at or before the time, under a source of its own. */
+int snapshot_read_moments(struct query *q, const struct selection *s, const int64_t *times_ms, size_t n_times, struct profile **ret,
+                          struct error *err);
 /* This recorder's own address for it: ".../api/v1/profile?match=...&at=...". */
 void snapshot_add_url(const struct query *q, const struct snapshot_of *of, struct buf *out);
 /* The same for one series at a moment. */

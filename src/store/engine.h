@@ -23,6 +23,8 @@ struct store_engine {
 	               struct error *err);
 	int (*read)(struct store *s, uint32_t series, int64_t time_ms, const struct store_budget *b, struct profile **ret,
 	            struct error *err);
+	int (*read_moments)(struct store *s, const struct store_moment *moments, size_t n, const struct store_budget *b, bool *ret_found,
+	                    struct profile **ret, struct error *err);
 	int (*merge)(struct store *s, const struct store_range *r, enum store_mode mode, const struct store_budget *b,
 	             struct profile **ret, struct error *err);
 	int (*builds)(struct store *s, struct store_build **ret, size_t *ret_n, struct error *err);

@@ -480,6 +480,7 @@ const struct store_engine sqlite_engine = {
 	.read_gauges = sqlite_read_gauges,
 	.moments = sqlite_moments,
 	.read = sqlite_read,
+	.read_moments = sqlite_read_moments,
 	.merge = sqlite_merge,
 	.builds = sqlite_builds,
 	.unnamed = sqlite_unnamed,

@@ -83,15 +83,15 @@ static void moment_finish(struct moment *m)
 	buf_finish(&m->body);
 }
 
-/* Values of a tier's slot are those of its last profile. */
-static void row_values(const struct chunk_layout *l, const int64_t *columns, int64_t *values)
+/* Values of a tier's slot are those of its last profile. types: metrics that are wanted. */
+static void row_values(const struct chunk_layout *l, unsigned types, const int64_t *columns, int64_t *values)
 {
 	for (int m = 0, n = 0; m < METRICS; m++)
-		if (l->metrics & 1u << m)
-			values[n++] = columns[l->last[m]];
+		if (types & 1u << m)
+			values[n++] = l->metrics & 1u << m ? columns[l->last[m]] : 0;
 }
 
-static int add_rows(struct assembly *a, const struct moment *m, struct chunk_reader *r, uint32_t source, struct error *err)
+static int add_rows(struct assembly *a, const struct moment *m, struct chunk_reader *r, unsigned types, uint32_t source, struct error *err)
 {
 	while (chunk_next_row(r)) {
 		bool found = false;
@@ -103,7 +103,7 @@ static int add_rows(struct assembly *a, const struct moment *m, struct chunk_rea
 			if (!present || m->slot < at || m->slot >= at + n)
 				continue;
 			found = !r->layout.tier || columns[0] & 1;
-			row_values(&r->layout, columns, values);
+			row_values(&r->layout, types, columns, values);
 		}
 		if (found)
 			assembly_add(a, r->row, source, values);
@@ -125,24 +125,35 @@ static int read_info(struct chunk_reader *r, const struct moment *m, struct slot
 	return error_set(err, E_FORMAT, "damaged: what it says of where its profiles are from is cut off");
 }
 
-static int read_moment(struct connection *c, const struct moment *m, const struct store_budget *b, struct profile **ret, struct error *err)
+/* A source more, with the moment's rows. */
+static int add_moment(struct assembly *a, const struct moment *m, unsigned types, uint32_t snapshot, uint64_t *ret_process, struct error *err)
 {
 	struct chunk_reader reader = { 0 };
-	struct assembly a;
 	struct slot_info info = { 0 };
-	int failed = assembly_begin(&a, c, b, m->head.layout.metrics, err);
-	if (failed)
-		return failed;
-	failed = chunk_open(&reader, &m->head, m->body.data, m->body.len, err);
+	int failed = chunk_open(&reader, &m->head, m->body.data, m->body.len, err);
 	if (!failed)
 		failed = read_info(&reader, m, &info, err);
 	if (!failed) {
-		assembly_info(&a, &info);
-		info.source.name = assembly_string(&a, info.source.name);
-		failed = add_rows(&a, m, &reader, profile_add_source(a.p, &info.source), err);
+		if (a->p->n_sources == 0)
+			assembly_info(a, &info);
+		info.source.name = assembly_string(a, info.source.name);
+		info.source.snapshot = snapshot;
+		failed = add_rows(a, m, &reader, types, profile_add_source(a->p, &info.source), err);
 	}
+	*ret_process = info.source.process;
 	chunk_reader_finish(&reader);
-	return assembly_end(&a, info.source.process, failed, ret, err);
+	return failed;
+}
+
+static int read_moment(struct connection *c, const struct moment *m, const struct store_budget *b, struct profile **ret, struct error *err)
+{
+	struct assembly a;
+	uint64_t process = 0;
+	int failed = assembly_begin(&a, c, b, m->head.layout.metrics, err);
+	if (failed)
+		return failed;
+	failed = add_moment(&a, m, m->head.layout.metrics, 0, &process, err);
+	return assembly_end(&a, process, failed, ret, err);
 }
 
 int sqlite_read(struct store *store, uint32_t series, int64_t time_ms, const struct store_budget *b, struct profile **ret, struct error *err)
@@ -162,6 +173,69 @@ int sqlite_read(struct store *store, uint32_t series, int64_t time_ms, const str
 	if (failed == E_FORMAT && m.head.n)
 		error_prefix(err, "%s: series %u, chunk of %lld: ", s->path, series, (long long)m.head.slots[0].time_ms);
 	moment_finish(&m);
+	db_end_read(s, c);
+	return failed;
+}
+
+/* --- several moments --- */
+
+/* What all the series have. */
+static int common_metrics(struct connection *c, const struct store_moment *moments, size_t n, unsigned *ret, struct error *err)
+{
+	unsigned metrics = (1u << METRICS) - 1;
+	int failed = 0;
+	for (size_t i = 0; i < n && !failed; i++) {
+		struct store_series_info info = { 0 };
+		if (i > 0 && moments[i].series == moments[i - 1].series)
+			continue;
+		failed = series_identity(c, moments[i].series, &info, err);
+		metrics &= info.metrics;
+		free((void *)info.who.labels);
+	}
+	if (!failed && !metrics)
+		failed = error_set(err, E_USAGE, "the series have no metric in common");
+	*ret = metrics;
+	return failed;
+}
+
+static int add_found(struct assembly *a, const struct store_moment *of, unsigned types, bool *ret_found, uint64_t *ret_process, struct error *err)
+{
+	struct moment m = { 0 };
+	int failed = spend(&a->spending, 0, err);
+	if (!failed)
+		failed = find_moment(a->c, of->series, of->time_ms, &m, err);
+	*ret_found = !failed && m.time_ms != INT64_MIN;
+	if (*ret_found)
+		failed = add_moment(a, &m, types, of->snapshot, ret_process, err);
+	moment_finish(&m);
+	return failed;
+}
+
+int sqlite_read_moments(struct store *store, const struct store_moment *moments, size_t n, const struct store_budget *b, bool *ret_found,
+                        struct profile **ret, struct error *err)
+{
+	struct sqlite_store *s = (struct sqlite_store *)store;
+	struct error unasked;
+	struct assembly a;
+	unsigned types = 0;
+	uint64_t process = 0;
+	bool one = true;
+	err = err ? err : &unasked;
+	struct connection *c = db_begin_read(s, err);
+	if (!c)
+		return err->code;
+	int failed = common_metrics(c, moments, n, &types, err);
+	if (!failed)
+		failed = assembly_begin(&a, c, b, types, err);
+	if (!failed) {
+		for (size_t i = 0; i < n && !failed; i++) {
+			failed = add_found(&a, &moments[i], types, &ret_found[i], &process, err);
+			one = one && moments[i].series == moments[0].series;
+		}
+		if (!failed && a.p->n_sources == 0)
+			failed = error_set(err, E_USAGE, "%s: there is no profile at or before that time", s->path);
+		failed = assembly_end(&a, one ? process : 0, failed, ret, err);
+	}
 	db_end_read(s, c);
 	return failed;
 }

@@ -6,6 +6,8 @@
 
 /* sqlite_read.c */
 int sqlite_read(struct store *s, uint32_t series, int64_t time_ms, const struct store_budget *b, struct profile **ret, struct error *err);
+int sqlite_read_moments(struct store *s, const struct store_moment *moments, size_t n, const struct store_budget *b, bool *ret_found,
+                        struct profile **ret, struct error *err);
 int sqlite_merge(struct store *s, const struct store_range *r, enum store_mode mode, const struct store_budget *b, struct profile **ret,
                  struct error *err);
 int sqlite_moments(struct store *s, uint32_t series, int64_t from_ms, int64_t to_ms, size_t max, int64_t **ret_times, size_t *ret_n,

@@ -107,6 +107,12 @@ int store_read(struct store *s, uint32_t series, int64_t time_ms, const struct s
 	return s->engine->read(s, series, time_ms, b, ret, err);
 }
 
+int store_read_moments(struct store *s, const struct store_moment *moments, size_t n, const struct store_budget *b, bool *ret_found,
+                       struct profile **ret, struct error *err)
+{
+	return s->engine->read_moments(s, moments, n, b, ret_found, ret, err);
+}
+
 int store_merge(struct store *s, const struct store_range *r, enum store_mode mode, const struct store_budget *b, struct profile **ret,
                 struct error *err)
 {

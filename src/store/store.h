@@ -156,6 +156,19 @@ int store_moments(struct store *s, uint32_t series, int64_t from_ms, int64_t to_
 /* The last profile at or before time_ms, as it was received (values, rate, labels; frames by file and offset). E_USAGE: none. */
 int store_read(struct store *s, uint32_t series, int64_t time_ms, const struct store_budget *b, struct profile **ret, struct error *err);
 
+struct store_moment {
+	uint32_t series;
+	int64_t time_ms;
+	uint32_t snapshot;                  /* of its source */
+};
+/*
+ * Many of these side by side in one profile, each under a source of its own, in their order: as profile_series would join them, but what they
+ * have in common is read once. Types: those that all series have. ret_found (n of them): false where store_read would find none; such a moment has
+ * no source. E_USAGE when that is so of all.
+ */
+int store_read_moments(struct store *s, const struct store_moment *moments, size_t n, const struct store_budget *b, bool *ret_found,
+                       struct profile **ret, struct error *err);
+
 enum store_mode { STORE_LAST, STORE_AVERAGE, STORE_MAX };
 const char *store_mode_name(enum store_mode m);        /* "last", "average", "max" */
 
