@@ -75,24 +75,47 @@ static void recall(struct feed *f, struct store *s, const struct store_label *la
 	free(m);
 }
 
+/* One more restart? */
+static bool may_restart(struct feed *f, int64_t time_ms)
+{
+	double back = time_ms > f->restarts_ms ? (double)(time_ms - f->restarts_ms) / 60000 : 0;
+	f->restarts_used = f->restarts_used > back ? f->restarts_used - back : 0;
+	f->restarts_ms = time_ms;
+	if (f->restarts_used + 1 > FEED_RESTARTS)
+		return false;
+	f->restarts_used++;
+	return true;
+}
+
+static int begin_series(struct feed *f, struct store *s, const struct store_label *labels, size_t n_labels, const struct feed_process *now,
+                        struct error *err)
+{
+	struct store_identity who = { .labels = labels, .n_labels = n_labels, .process = now->process, .started_ms = now->started_ms,
+	                              .build_id = now->build_id };
+	int failed = store_add_series(s, &who, &f->series, err);
+	if (failed)
+		return failed;
+	f->known = true;
+	f->last = *now;
+	f->last_ms = 0;
+	return E_OK;
+}
+
 int feed_series(struct feed *f, struct store *s, const struct store_label *labels, size_t n_labels, const struct feed_process *now,
-                int64_t *time_ms, bool *ret_restarted, struct error *err)
+                bool one_process, int64_t *time_ms, bool *ret_restarted, struct error *err)
 {
 	if (!f->known)
 		recall(f, s, labels, n_labels, *time_ms);
 	bool same = f->known && feed_same(f, now);
 	*ret_restarted = f->known && !same;
-	if (!same) {
-		struct store_identity who = { .labels = labels, .n_labels = n_labels, .process = now->process, .started_ms = now->started_ms,
-		                              .build_id = now->build_id };
-		uint32_t series;
-		int failed = store_add_series(s, &who, &series, err);
-		if (failed)
-			return failed;
-		*f = (struct feed){ .known = true, .last = *now, .series = series };
-	} else {
+	if (*ret_restarted && one_process && !may_restart(f, *time_ms))
+		return error_set(err, E_LIMIT, "nearly each answer is another process': is this the address of a load balancer? Give each process as a target "
+		                 "of its own");
+	int failed = same ? E_OK : begin_series(f, s, labels, n_labels, now, err);
+	if (failed)
+		return failed;
+	if (same)
 		merge(&f->last, now);
-	}
 	if (*time_ms <= f->last_ms)
 		*time_ms = f->last_ms + 1;
 	return E_OK;

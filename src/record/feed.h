@@ -23,15 +23,21 @@ struct feed {
 	struct feed_process last;
 	uint32_t series;
 	int64_t last_ms;                    /* of its last profile */
+	double restarts_used;               /* of FEED_RESTARTS; one is given back each minute */
+	int64_t restarts_ms;                /* when that was so */
 };
+
+/* Restarts of a target in a row: behind a load balancer, or with made-up addresses, each answer would be a series. */
+#define FEED_RESTARTS 20
 
 /* Is it the process of the last one? What wasn't known before is no difference. */
 bool feed_same(const struct feed *f, const struct feed_process *now);
 
 /*
  * The series for a profile of that process, which gets a time after the last one's. *ret_restarted: another process than the last one.
+ * one_process: E_LIMIT when it is another one too often.
  */
 int feed_series(struct feed *f, struct store *s, const struct store_label *labels, size_t n_labels, const struct feed_process *now,
-                int64_t *time_ms, bool *ret_restarted, struct error *err);
+                bool one_process, int64_t *time_ms, bool *ret_restarted, struct error *err);
 
 #endif

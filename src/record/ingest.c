@@ -113,9 +113,9 @@ static int find_series(struct ingest *g, struct work *w)
 	size_t n = i->target ? i->target->n_labels : i->n_labels;
 	feed_process_of(w->profile, w->metrics.started_ms, &now);
 	int64_t taken_ms = w->time_ms = moment_of(i, w->profile);
-	int failed = feed_series(feed_of(g, i), g->r->store, labels, n, &now, &w->time_ms, &w->restarted, &w->err);
+	int failed = feed_series(feed_of(g, i), g->r->store, labels, n, &now, i->target, &w->time_ms, &w->restarted, &w->err);
 	if (failed)
-		return fail(w, failed == E_USAGE ? FAILED_FORMAT : FAILED_STORE, failed);
+		return fail(w, failed == E_LIMIT ? FAILED_PROCESS : failed == E_USAGE ? FAILED_FORMAT : FAILED_STORE, failed);
 	/* Out of order, or the same again: then of when it came. */
 	if (w->time_ms != taken_ms && w->time_ms < i->time_ms)
 		w->time_ms = i->time_ms;

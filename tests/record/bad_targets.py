@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -39,9 +40,13 @@ class Targets(http.server.ThreadingHTTPServer):
     request_queue_size = 256
     allow_reuse_address = True
 
-    def __init__(self):
+    def __init__(self, tls=None):
         self.state = {"base": 0x55d0c0000000, "started": 1700000000, "seen": {}, "tokens": set()}
         super().__init__(("127.0.0.1", 0), Handler)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.address = "127.0.0.1:%d" % self.server_address[1]
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -78,6 +83,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         state["query"] = self.path
         if path == "/good":
             self.answer(200, dump(state["base"]))
+        elif path == "/other":
+            self.answer(200, dump(0x560000000000 + state["seen"][path] * 0x1000000))
         elif path == "/gz":
             self.answer(200, gzip.compress(dump(0x55d0d0000000)))
         elif path == "/coded":

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -217,6 +218,50 @@ def check_again(r):
     return again
 
 
+def check_access():
+    """Who may ask the recorder, and as whom it asks."""
+    folder = os.path.join(scratch, "access")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "secret"), "w", encoding="utf-8") as f:
+        f.write("from-a-file\n")
+    targets.state["tokens"] = {"Bearer from-a-file", "Basic dTpwOjE=", "Token given"}
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2",
+                           "-subj", "/CN=app.example", "-addext", "subjectAltName=DNS:app.example"], cwd=folder, capture_output=True, check=False)
+    job = "  - {job_name: %s, profile_path: /token, static_configs: [{targets: ['%s']}], %s}\n"
+    jobs = "".join(job % (name, targets.address, how) for name, how in (
+        ("file", "authorization: {credentials_file: secret}"), ("basic", "basic_auth: {username: u, password: 'p:1'}"),
+        ("other", "authorization: {type: Token, credentials: given}"), ("wrong", "bearer_token: no"),
+        ("nofile", "bearer_token_file: missing")))
+    if made.returncode == 0:
+        secure = Targets((os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")))
+        job = "  - {job_name: %s, scheme: https, profile_path: /good, static_configs: [{targets: ['%s']}], tls_config: {%s}}\n"
+        jobs += job % ("tls", secure.address, "ca_file: cert.pem, server_name: app.example") + job % ("tlsname", secure.address, "ca_file: cert.pem")
+        jobs += job % ("tlsany", secure.address, "insecure_skip_verify: true") + job % ("tlsunknown", secure.address, "server_name: app.example")
+    jobs += "  - {job_name: many, scrape_interval: 100ms, profile_path: /other, metrics_path: '', static_configs: [{targets: ['%s']}]}\n" % targets.address
+    r = Recorder(HEAPGAUGE, folder, config="global: {scrape_interval: 1s}\nweb: {token: 0123456789abcdef0123}\nscrape_configs:\n" + jobs)
+    try:
+        tap.check(r.ask("/api/v1/targets")[0] == 401 and r.ask("/api/v1/push?job=x", dump(), "POST")[0] == 401, "a token is asked for", r.log())
+        headers = {"Authorization": "Bearer 0123456789abcdef0123"}
+        time.sleep(4)
+        status, body, _ = r.ask("/api/v1/targets", headers=headers)
+        state = {t["job"]: t for t in json.loads(body)["targets"]} if status == 200 else {}
+        tap.check(status == 200, "and the right one lets in", status)
+        for name in ("file", "basic", "other"):
+            tap.check(state[name]["health"] == "up", "asks with %s" % name, state[name])
+        tap.check("401" in state["wrong"]["error"], "a wrong token: 401", state["wrong"])
+        tap.check("missing: No such file" in state["nofile"]["error"], "a token's file that isn't there", state["nofile"])
+        tap.check(state["many"]["health"] == "down" and "load balancer" in state["many"]["error"] and state["many"]["restarts"] <= 21,
+                  "one who is another process each time costs some series, and then none", state["many"])
+        if made.returncode == 0:
+            tap.check(state["tls"]["health"] == "up" and state["tlsany"]["health"] == "up", "TLS: with its authority, and without looking", state["tls"])
+            tap.check(state["tlsname"]["health"] == state["tlsunknown"]["health"] == "down" and "certificate" in state["tlsunknown"]["error"],
+                      "TLS: another name, or nobody's word for it", (state["tlsname"], state["tlsunknown"]))
+        else:
+            tap.skip("TLS", "openssl makes no certificate here")
+    finally:
+        r.end()
+
+
 def main():
     r = Recorder(HEAPGAUGE, scratch, "--store", os.path.join(scratch, "s.db"), config=config())
     if not tap.check(r.url.startswith("http://127.0.0.1:"), "it prints its address", r.log()):
@@ -231,6 +276,7 @@ def main():
         check_push(r)
         check_states(r)
         r = check_again(r)
+        check_access()
         tap.check(not [line for line in r.log().splitlines() if not line.startswith("heapgauge: warning: ")], "the log is whole lines", r.log())
     finally:
         r.end()
