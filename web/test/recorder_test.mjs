@@ -224,6 +224,11 @@ test('questions have the parameters that docs/openapi.yaml names', () => {
   assert.deepEqual(Object.fromEntries(range.searchParams), {
     match: '{job="a\\"b&c"}', from: '1000000000000', to: '2000000000000', mode: 'max', base_from: '500000000000', base_to: '600000000000', all: '1',
   });
+  const ranking = processes => Object.fromEntries(of(api.leaksAddress({
+    matchers: [], span, metric: 'inuse_space', by: 'stack', sort: 'flat', focus: 'a b', ignore: '', every: false, processes,
+  })).searchParams);
+  assert.deepEqual(ranking(1), { from: '1000000000000', to: '2000000000000', by: 'stack', focus: 'a b', moments: '24', n: '200' });
+  assert.deepEqual([0, 40, 80, 1000].map(n => ranking(n).moments), ['24', '24', '12', '6']);
   const moment = of(api.blockAddress({ matchers: [], span, moment: 1.5e12, mode: 'last', against: null, whole: false }));
   assert.deepEqual(Object.fromEntries(moment.searchParams), { at: '1500000000000' });
 });

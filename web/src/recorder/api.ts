@@ -179,9 +179,14 @@ export interface LeaksWanted {
   focus: string;
   ignore: string;
   every: boolean;
+  processes: number;
 }
 
-export function leaksAddress({ matchers, span, by, sort, focus, ignore, metric, every }: LeaksWanted): string {
+const MOMENTS = 24;
+const FEWEST = 6;
+const READS = 960; // profiles that a ranking may read: of many processes fewer moments
+
+export function leaksAddress({ matchers, span, by, sort, focus, ignore, metric, every, processes }: LeaksWanted): string {
   return address('leaks', {
     match: selection(matchers),
     ...bounds(span),
@@ -191,6 +196,7 @@ export function leaksAddress({ matchers, span, by, sort, focus, ignore, metric, 
     focus: focus || undefined,
     ignore: ignore || undefined,
     every: every ? 1 : undefined,
+    moments: Math.max(FEWEST, Math.min(MOMENTS, Math.floor(READS / Math.max(1, processes)))),
     n: 200,
   });
 }

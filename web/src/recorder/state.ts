@@ -138,6 +138,7 @@ const leaksWanted = computed(() =>
     focus: s.focus.value,
     ignore: s.ignore.value,
     every: every.value,
+    processes: chosen.value.processes,
   })
 );
 
@@ -165,7 +166,8 @@ function askAll() {
   });
   effect(() => {
     const of = leaksWanted.value;
-    if (isRanking.value)
+    // Of how many is known first.
+    if (isRanking.value && (series.answer.value || series.trouble.value))
       leaks.ask(of, async asked => ({ ...(await api.askLeaks(of, asked)), of }));
   });
   effect(() => {
