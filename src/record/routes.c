@@ -2,6 +2,7 @@
 #include "record/recorder_private.h"
 
 #include <errno.h>
+#include <heapgauge.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,7 +256,7 @@ static void add_process(struct buf *b, struct recorder *r)
 	metric(b, "heapgauge_http_errors_total", "counter", "Requests answered 5xx.", (double)h.statuses[5]);
 	metric(b, "heapgauge_http_sent_bytes_total", "counter", "Bytes sent.", (double)h.bytes_sent);
 	process_metrics((uint64_t)getpid(), b);
-	buf_printf(b, "heapgauge_build_info{version=\"%s\"} 1\n", "0.1.0");
+	buf_adds(b, "heapgauge_build_info{version=\"" HG_VERSION "\"} 1\n");
 }
 
 static void answer_metrics(void *context, struct http_exchange *x)
@@ -296,16 +297,18 @@ static void answer_healthy(void *context, struct http_exchange *x)
 static void answer_reload(void *context, struct http_exchange *x)
 {
 	struct recorder *r = context;
+	/* At the end the scraping thread goes first, once stopping is set under this lock. */
 	pthread_mutex_lock(&r->reload_lock);
-	bool fits = r->n_reloads < RELOADS_WAITING;
+	bool ends = atomic_load_explicit(&r->stopping, memory_order_relaxed), fits = !ends && r->n_reloads < RELOADS_WAITING;
 	if (fits) {
 		r->reloads[r->n_reloads++] = http_park(x);
 		r->reload_wanted = true;
+		scraping_wake(r->scraping);
 	}
 	pthread_mutex_unlock(&r->reload_lock);
-	if (fits)
-		scraping_wake(r->scraping);
-	else
+	if (ends)
+		http_answer_text(x, 503, "The recorder is ending.");
+	else if (!fits)
 		http_answer_text(x, 429, "The configuration is being read; try again.");
 }
 
