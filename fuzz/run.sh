@@ -27,6 +27,10 @@ units)
 	;;
 perf_map) modules="base" extra="src/symbol/perf_map.c" ;;
 answers) modules="base" extra="src/symbol/answers.c" ;;
+selector)
+	modules="base"
+	extra="src/record/arena.c src/record/md5.c src/record/query_selector.c src/record/relabel.c"
+	;;
 config)
 	modules="base"
 	extra="src/record/address.c src/record/arena.c src/record/config.c src/record/config_job.c src/record/doc.c src/record/md5.c src/record/relabel.c -lyaml"

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "record/api_private.h"
+#include "record/config.h"
 #include "record/query_selector.h"
 
 #define VALUES_MAX 256                  /* of a repeatable parameter */
@@ -100,34 +101,6 @@ enum metric param_metric(struct params *p, enum metric fallback)
 
 /* --- times --- */
 
-/* "15s", "1h30m", "2d": the largest unit first, each once. */
-static bool parse_duration(const char *text, int64_t *ret_ms)
-{
-	static const struct {
-		const char *name;
-		int64_t ms;
-	} units[] = { { "w", 604800000 }, { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
-	const size_t n_units = sizeof units / sizeof *units;
-	int64_t sum = 0;
-	size_t next = 0;
-	if (!*text)
-		return false;
-	while (*text) {
-		size_t n = strspn(text, "0123456789"), n_unit = strspn(text + n, "wdhms");
-		uint64_t value;
-		if (!n || !text_parse_u64(text, n, 10, &value))
-			return false;
-		while (next < n_units && (strlen(units[next].name) != n_unit || strncmp(units[next].name, text + n, n_unit) != 0))
-			next++;
-		if (next == n_units || value > (uint64_t)(TIME_MAX / units[next].ms))
-			return false;
-		sum += (int64_t)value * units[next++].ms;
-		text += n + n_unit;
-	}
-	*ret_ms = sum;
-	return sum <= TIME_MAX;
-}
-
 /* "1790000000", "1790000000.25". */
 static bool parse_seconds(const char *text, int64_t *ret_ms)
 {
@@ -219,7 +192,7 @@ bool query_time(const char *text, int64_t now_ms, int64_t *ret_ms)
 		return true;
 	}
 	if (*text == '-') {
-		if (!parse_duration(text + 1, &before) || before > now_ms)
+		if (!config_duration(text + 1, &before) || before > now_ms)
 			return false;
 		*ret_ms = now_ms - before;
 		return true;
@@ -240,7 +213,7 @@ int64_t param_duration(struct params *p, const char *name, int64_t fallback)
 {
 	const char *text = param_text(p, name);
 	int64_t value = fallback;
-	if (text && ((!parse_seconds(text, &value) && !parse_duration(text, &value)) || value <= 0))
+	if (text && ((!parse_seconds(text, &value) && !config_duration(text, &value)) || value <= 0))
 		p->failed = error_set(p->err, E_USAGE, "%s: seconds, or a time like 30s or 5m, not '%.60s'", name, text);
 	return value;
 }

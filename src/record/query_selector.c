@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-
-#define REPETITIONS_MAX 1000            /* product of the upper bounds of all {m,n} of an expression */
+#include "record/relabel.h"
 
 struct parser {
 	const char *text, *at;
@@ -129,40 +128,24 @@ static int read_string(struct parser *p, const char **ret)
 
 /* --- expressions --- */
 
-/* The upper bound of a {m,n} that begins at text; 0: it is none. */
-static uint64_t repetitions(const char *text)
+/* RE2's, as far as relabelling understands them, become POSIX's. */
+static int translate(struct parser *p, const char **value)
 {
-	uint64_t low = 0, high = 0;
-	size_t n = strspn(text + 1, "0123456789");
-	const char *end = text + 1 + n;
-	if (n && !text_parse_u64(text + 1, n, 10, &low))
-		return UINT64_MAX;
-	high = low;
-	if (*end == ',') {
-		n = strspn(end + 1, "0123456789");
-		if (n && !text_parse_u64(end + 1, n, 10, &high))
-			return UINT64_MAX;
-		end += 1 + n;
-	}
-	return *end == '}' ? (high > low ? high : low) : 0;
-}
-
-/* glibc's regcomp copies what is repeated; references back make matching exponential. */
-static const char *check_expression(const char *text)
-{
-	uint64_t product = 1;
-	for (const char *at = text; *at; at++) {
-		if (*at == '\\') {
-			if (at[1] >= '1' && at[1] <= '9')
-				return "a reference back (\\1) in an expression";
-			at += at[1] != '\0';
-		} else if (*at == '{') {
-			uint64_t n = repetitions(at);
-			if (n > REPETITIONS_MAX || (n && (product *= n) > REPETITIONS_MAX))
-				return "an expression that repeats too much";
-		}
-	}
-	return NULL;
+	struct buf posix;
+	struct error why;
+	size_t first = p->n_texts;
+	buf_init(&posix, sizeof p->to->texts);
+	int failed = relabel_posix(*value, &posix, &why);
+	if (failed)
+		failed = error_set(p->err, E_USAGE, "match: the expression %.100s: %.200s", *value, why.text);
+	for (size_t i = 0; i < posix.len && !failed; i++)
+		if (!put(p, (unsigned char)posix.data[i]))
+			failed = fail(p, "too long");
+	if (!failed && (posix.failed || !put(p, 0)))
+		failed = fail(p, "too long");
+	buf_finish(&posix);
+	*value = p->to->texts + first;
+	return failed;
 }
 
 /* --- matchers --- */
@@ -187,7 +170,6 @@ static int read_operator(struct parser *p, enum store_match *ret)
 static int read_matcher(struct parser *p)
 {
 	struct store_matcher m;
-	const char *wrong = NULL;
 	if (p->to->n == SELECTOR_MATCHERS_MAX)
 		return fail(p, "too many matchers");
 	int failed = read_name(p, &m.name);
@@ -200,9 +182,9 @@ static int read_matcher(struct parser *p)
 	if (failed)
 		return failed;
 	if (m.match == MATCH_REGEX || m.match == MATCH_NOT_REGEX)
-		wrong = check_expression(m.value);
-	if (wrong)
-		return fail(p, wrong);
+		failed = translate(p, &m.value);
+	if (failed)
+		return failed;
 	p->to->matchers[p->to->n++] = m;
 	return 0;
 }

@@ -286,6 +286,19 @@ int relabel_pattern_init(struct relabel_pattern *p, const char *expression, stru
 	return failed;
 }
 
+int relabel_posix(const char *expression, struct buf *out, struct error *err)
+{
+	struct relabel_pattern p;
+	if (strncmp(expression, "(?i)", 4) == 0)
+		return error_set(err, E_FORMAT, "(?i) is not understood here: write [aA] for a");
+	int failed = relabel_pattern_init(&p, expression, err);
+	if (failed)
+		return failed;
+	relabel_pattern_finish(&p);
+	memset(&p, 0, sizeof p);
+	return translate(&p, expression, out, err);
+}
+
 void relabel_pattern_finish(struct relabel_pattern *p)
 {
 	regfree(&p->compiled);

@@ -10,6 +10,7 @@
 
 #include <regex.h>
 
+#include "base/buf.h"
 #include "record/arena.h"
 #include "store/store.h"
 
@@ -55,6 +56,8 @@ struct relabel_rule {
 /* E_FORMAT: what is wrong with the expression. */
 int relabel_pattern_init(struct relabel_pattern *p, const char *expression, struct error *err);
 void relabel_pattern_finish(struct relabel_pattern *p);
+/* The expression as POSIX has it, anchored, for who gives it to somebody else to compile. The same errors; (?i) is one, too. */
+int relabel_posix(const char *expression, struct buf *out, struct error *err);
 
 /* "my_label": letters, digits, '_', not a digit first. */
 bool label_name_valid(const char *name);

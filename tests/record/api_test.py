@@ -355,7 +355,7 @@ def check_lists(driver, processes):
 
 SELECTORS = [('{job="web"}', (0, 1, 2)), ('{job=~"w.*"}', (0, 1, 2)), ('{job!="web"}', (3,)), ('{instance!~"a|b"}', (3,)),
              ("{ job = 'web' , instance = `b` , }", (2,)), ('{job="we\\u0062"}', (0, 1, 2)), ('{zone=""}', (0, 1, 2, 3)), ("{}", (0, 1, 2, 3)),
-             ('{zone!=""}', ()), ('{job=~"we"}', ()), ('{instance=~"[ab]",instance!="a"}', (2,)), ('{job="w\\145b"}', (0, 1, 2))]
+             ('{zone!=""}', ()), ('{job=~"we"}', ()), ('{instance=~"[ab]",instance!="a"}', (2,)), ('{job="w\\145b"}', (0, 1, 2)), ('{job=~"(?:web|db)",instance=~`[^\\d]`}', (0, 1, 2, 3)), ('{instance=~`\\d`}', ())]
 BAD_SELECTORS = ["job", "{", "{job", '{job="', '{job="a"', '{job="a"}x', '{job=="a"}', '{1job="a"}', '{job="a" job="b"}', '{job=~"("}', '{job=~"a{99999}"}',
                  '{job=~"(a{1,200}){1,200}"}', '{job=~"(a)\\\\1"}', '{job="\\q"}', '{job="\\ud800"}', "{" + "a='b'," * 40 + "}", "{," + "}", '{job="a",,}',
                  "{job=\"" + "x" * 5000 + "\"}"]
