@@ -20,7 +20,7 @@ import {
 } from './browser.mjs';
 import { bytesText, until } from './profiles.mjs';
 import { deploy, known, lastBefore, mean, MIB, now, past, restart, sum, web1, web2 } from './past.mjs';
-import { answered, end, freePort, HOUR, MINUTE, pushAll, record } from './recorder.mjs';
+import { answered, end, freePort, HOUR, MINUTE, pprof, push, pushAll, record } from './recorder.mjs';
 import { is, like, ok, part } from './tap.mjs';
 
 async function shown(page) {
@@ -324,6 +324,21 @@ async function ranges(url) {
   await close(page);
 }
 
+// A push is of when its profile was taken; what comes out of order, or again, is of when it came.
+async function late(url) {
+  const labels = { job: 'late', instance: 'a' };
+  const send = time => push(url, labels, pprof({ time, stacks: { 'main;a': MIB }, process: 12, build: 'dddd4444' }));
+  const [before, taken] = [Date.now(), now - 5 * HOUR];
+  for (const time of [taken, taken + 7 * MINUTE, taken, taken + 7 * MINUTE]) await send(time);
+  const answer = await fetch(`${url}api/v1/series?match={job="late"}`);
+  const [one, ...more] = (await answer.json()).series;
+  is('late pushes: one series, with all of them', [one.profiles, more.length], [4, 0]);
+  is('the first when it was taken', one.first_ms, taken);
+  ok('what is out of order when it came', one.last_ms >= before, `${one.last_ms} ${before}`);
+  const moments = await fetch(`${url}api/v1/moments?series=${one.id}`);
+  is('and in their order', (await moments.json()).times_ms.slice(0, 2), [taken, taken + 7 * MINUTE]);
+}
+
 await testing(async () => {
   const { child, url } = await record(await freePort(), 'past.db');
   await pushAll(url, past());
@@ -332,5 +347,6 @@ await testing(async () => {
   await part('timeline', () => timelineTable(url));
   await part('picking', () => picking(url));
   await part('ranges', () => ranges(url));
+  await part('late', () => late(url));
   is('SIGTERM ends the recorder', await end(child), { code: 0, signal: null });
 });
