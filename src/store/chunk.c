@@ -190,7 +190,7 @@ static void add_id(struct chunk_writer *w, uint32_t row)
 void chunk_add_single(struct chunk_writer *w, uint32_t row, const int64_t *values)
 {
 	add_id(w, row);
-	varint_add(&w->runs, 3);
+	buf_addc(&w->runs, 3);          /* one slot, present */
 	for (unsigned c = 0; c < w->layout.n; c++)
 		varint_add_signed(&w->values[c], values[c]);
 }

@@ -365,22 +365,24 @@ static uint32_t intern_labels(struct passage *g, uint32_t set_number)
 
 /* --- stacks and rows --- */
 
+/* Of the frames further out. */
 static uint64_t stack_key(const struct translator *t, uint32_t i)
 {
-	return i < KEYS ? t->keys[i] : hash_mix(t->seed[1], i) | 1;
+	return hash_mix(t->seed[1], i) | 1;
 }
 
-/* The frames' numbers must be known. Multilinear: the chance that two stacks agree is that of the unknown keys. */
-static struct key key_of_stack(const struct passage *g, const struct stack *s)
+/* Multilinear: the chance that two stacks agree is that of the unknown keys. */
+static struct key key_of_stack(struct passage *g, const struct stack *s)
 {
 	const struct translator *t = g->t;
 	const uint32_t *frames = g->p->frames + s->first;
 	unsigned __int128 sum = s->n;
-	uint32_t near = s->n < KEYS ? s->n : KEYS;
-	for (uint32_t i = 0; i < near; i++)
-		sum += (unsigned __int128)t->keys[i] * ((uint64_t)t->frame_ids[frames[i]] + 1);
-	for (uint32_t i = near; i < s->n; i++)
-		sum += (unsigned __int128)stack_key(t, i) * ((uint64_t)t->frame_ids[frames[i]] + 1);
+	for (uint32_t i = 0; i < s->n; i++) {
+		uint32_t id = t->frame_ids[frames[i]];
+		if (__builtin_expect(!id, 0) && !(id = intern_frame(g, frames[i])))
+			break;
+		sum += (unsigned __int128)(__builtin_expect(i < KEYS, 1) ? t->keys[i] : stack_key(t, i)) * ((uint64_t)id + 1);
+	}
 	return (struct key){ (uint64_t)(sum >> 64), (uint64_t)sum };
 }
 
@@ -484,11 +486,7 @@ static void make_keys(struct passage *g)
 	for (size_t i = 0; i < p->n_samples && !g->failed; i++) {
 		const struct sample *s = &p->samples[i];
 		if (s->stack != stack) {
-			const struct stack *frames = &p->stacks[s->stack];
-			for (uint32_t k = 0; k < frames->n && !g->failed; k++)
-				if (!t->frame_ids[p->frames[frames->first + k]])
-					intern_frame(g, p->frames[frames->first + k]);
-			stack_key = key_of_stack(g, frames);
+			stack_key = key_of_stack(g, &p->stacks[s->stack]);
 			stack = s->stack;
 		}
 		uint32_t labels = t->label_ids[s->labels] ? t->label_ids[s->labels] : intern_labels(g, s->labels);
