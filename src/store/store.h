@@ -9,7 +9,8 @@
  *
  * A series is one process: its labels, and what tells it from the process before it at the same place. What is in use is never added up over
  * time: over a range it is averaged, or its last or largest value taken, in each series by itself, and then summed over the series. What was
- * allocated since the start counts up: over a range it is the increase.
+ * allocated since the start counts up: over a range it is the increase, from the profile before it on (what was allocated before a series'
+ * first profile is of no range).
  *
  * Frames are kept as (build id or path, offset in the file); names are put to them when there are any, late too (store_unnamed, store_put_names),
  * and then hold for all old profiles. A frame that came with names keeps them.
@@ -84,7 +85,8 @@ void store_series_free(struct store_series_info *list, size_t n);
 
 struct store_profile {
 	uint32_t series;
-	int64_t time_ms;                    /* after the series' last one, else E_USAGE */
+	/* After the series' last one, and not in a bucket that was made already (an hour without a profile closes it): else E_USAGE. */
+	int64_t time_ms;
 	const struct profile *profile;      /* of heap metrics; other types are left out (E_USAGE when nothing is left) */
 };
 
@@ -127,7 +129,8 @@ struct store_point {
 	uint32_t series;
 	int64_t time_ms;                    /* of the profile; of a bucket: its beginning */
 	uint32_t n;                         /* profiles in it */
-	double mean[METRICS], max[METRICS], last[METRICS];   /* NAN: the series doesn't have the metric */
+	/* NAN: the series doesn't have the metric. Allocated amounts count up: all three are the last. */
+	double mean[METRICS], max[METRICS], last[METRICS];
 };
 /* Totals over time, by series and time, no chunk is opened for them. step_ms 0: each profile (where they are still there), else buckets. */
 int store_totals(struct store *s, const struct store_range *r, int64_t step_ms, const struct store_budget *b, struct store_point **ret,
@@ -175,7 +178,7 @@ const char *store_mode_name(enum store_mode m);        /* "last", "average", "ma
 /*
  * A range as one profile: each series is a source of its own. In use: in each series by mode, per stack (the largest values of two stacks may be
  * of two moments, so those of STORE_MAX don't add up to what was there at any time). Allocated: the increase in the range, whatever the mode.
- * Read from the coarsest tiers that tell the same, raw ones at the ends.
+ * Read from the coarsest tiers that tell the same, raw ones at the ends; where raw ones are gone the ends are rounded out to buckets.
  */
 int store_merge(struct store *s, const struct store_range *r, enum store_mode mode, const struct store_budget *b, struct profile **ret,
                 struct error *err);

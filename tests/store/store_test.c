@@ -451,6 +451,84 @@ static void tiers_say_what_their_profiles_say(void **state)
 	}
 }
 
+/* Three days, a profile every five minutes. */
+static void what_is_old_or_too_much_goes(void **state)
+{
+	(void)state;
+	enum { N = 864, HOUR = 3600000 };
+	for (int by_size = 0; by_size < 2; by_size++) {
+		struct store *s = NULL;
+		struct store_info info;
+		struct store_options o = { .retention_ms = { 24 * HOUR, 36 * HOUR, 48LL * HOUR, 1000LL * HOUR }, .chunk_profiles = 12 };
+		struct process w = process_of(0);
+		if (by_size) {
+			memset(o.retention_ms, 0, sizeof o.retention_ms);
+			o.max_bytes = 1500000;
+		}
+		remove_store();
+		assert_int_equal(store_open(path, &o, &s, NULL), 0);
+		uint32_t series = add_series(s, "a:1", 1);
+		for (unsigned k = 0; k < N; k += 72) {
+			struct profile *p[72];
+			struct store_profile all[72];
+			for (unsigned i = 0; i < 72; i++) {
+				int64_t time = START + (k + i) * 300000LL;
+				p[i] = random_profile(&w, k + i, time);
+				all[i] = (struct store_profile){ series, time, p[i] };
+			}
+			assert_int_equal(store_append(s, all, 72, NULL), 0);
+			for (unsigned i = 0; i < 72; i++)
+				profile_free(p[i]);
+			maintain(s, START + (k + 71) * 300000LL);
+		}
+		int64_t now = START + (N - 1) * 300000LL;
+		assert_int_equal(store_info(s, &info, NULL), 0);
+		assert_int_equal(info.n_profiles, N);
+		if (by_size) {
+			assert_in_range(info.bytes, o.max_bytes / 2, o.max_bytes + 9000000);    /* the log is counted */
+			assert_true(info.tiers[TIER_RAW].first_ms > START && info.tiers[TIER_DAY].first_ms <= START);
+		} else {
+			assert_in_range(info.tiers[TIER_RAW].first_ms, now - 26 * HOUR, now - 23 * HOUR);
+			assert_in_range(info.tiers[TIER_5_MINUTES].first_ms, now - 38 * HOUR, now - 34 * HOUR);
+			assert_in_range(info.tiers[TIER_HOUR].first_ms, now - 73LL * HOUR, now - 46 * HOUR);
+			assert_true(info.tiers[TIER_DAY].first_ms <= START);
+			assert_in_range(info.pinned, 46, 50);
+		}
+		/* All of it is still told, and each profile once. */
+		struct store_point *points;
+		size_t n;
+		uint64_t profiles = 0;
+		assert_int_equal(store_totals(s, &(struct store_range){ &series, 1, 0, now + 1 }, 86400000, NULL, &points, &n, NULL), 0);
+		for (size_t i = 0; i < n; i++)
+			profiles += points[i].n;
+		assert_int_equal(profiles, N);
+		free(points);
+		struct profile *merged = NULL;
+		assert_int_equal(store_merge(s, &(struct store_range){ &series, 1, 0, now + 1 }, STORE_AVERAGE, NULL, &merged, NULL), 0);
+		profile_free(merged);
+		int64_t *times;
+		assert_int_equal(store_moments(s, series, 0, now + 1, 50, &times, &n, NULL), 0);
+		assert_int_equal(n, 50);
+		for (size_t i = 0; i < n; i++) {
+			struct profile *one = NULL;
+			struct error err = { 0 };
+			if (store_read(s, series, times[i], NULL, &one, &err))
+				fail_msg("%s", err.text);
+			assert_int_equal(one->sources[0].time_nanos / 1000000, times[i]);
+			profile_free(one);
+		}
+		free(times);
+		uint64_t before = info.tiers[TIER_RAW].profiles + info.n_open;
+		assert_sound(s, before);
+		assert_int_equal(store_compact(s, NULL), 0);
+		assert_int_equal(store_info(s, &info, NULL), 0);
+		assert_int_equal(info.free_bytes, 0);
+		if (by_size)
+			assert_in_range(info.bytes, 0, o.max_bytes + 200000);
+		store_close(s);
+	}
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -473,6 +551,7 @@ int main(void)
 		cmocka_unit_test(totals_are_sums_of_profiles),
 		cmocka_unit_test(gauges_come_back),
 		cmocka_unit_test(tiers_say_what_their_profiles_say),
+		cmocka_unit_test(what_is_old_or_too_much_goes),
 		cmocka_unit_test(series_are_found_by_labels),
 		cmocka_unit_test(names_that_come_late_hold_for_old_profiles),
 		cmocka_unit_test(what_makes_no_sense_is_refused_and_changes_nothing),
