@@ -196,7 +196,7 @@ def table(work, build, heapgauge, hours):
               "| raw chunks read and added up | %.0f M samples/s |" % (f["merge_raw_per_second"] / 1e6),
               "| raw | %.2f B a sample |" % (f["tier_raw_bytes"] / f["tier_raw_samples"])]
     for mode in ("last", "average", "max"):
-        lines.append("| 24 h of all targets merged, %s | %.0f ms |" % (mode, 1000 * f["merge_day_" + mode]))
+        lines.append("| 24 h of all targets merged, %s | %.0f ms of one core |" % (mode, 1000 * f["merge_day_" + mode]))
     return lines
 
 

@@ -94,19 +94,23 @@ static void cover(struct stock *s, int tier, int finest, int64_t from, int64_t t
 	cover(s, tier - 1, finest, high, to);
 }
 
-/* Since when the tier is the finest there is: a bucket of a coarser one that knows more than what is left of this one is not cut in two. */
+/*
+ * Since when the tier is the finest there is: INT64_MIN when it has all there ever was. Else a bucket of a coarser one that knows more than
+ * what is left of this one is not cut in two.
+ */
 static int64_t finest_since(const struct stock *s, int t)
 {
 	int64_t since = s->first[t];
 	if (since == INT64_MAX)
 		return since;
-	bool dropped = s->began != INT64_MAX && round_down(s->began, tier_bucket_ms[t]) < since;
+	bool dropped = s->began != INT64_MAX && round_down(s->began, tier_bucket_ms[t]) < since, whole = !dropped;
 	for (int k = t + 1; k < TIERS; k++) {
 		int64_t same = round_down(s->first[t], tier_bucket_ms[k]);
+		whole = whole && s->first[k] >= same;
 		if (s->end[k] > s->first[t] && (s->first[k] < same || (s->first[k] == same && dropped)))
 			since = round_up(since, tier_bucket_ms[k]);
 	}
-	return since;
+	return whole ? INT64_MIN : since;
 }
 
 int plan_range(struct connection *c, enum plan_what what, uint32_t series, int64_t from_ms, int64_t to_ms, int coarsest, struct plan *ret,
@@ -127,7 +131,8 @@ int plan_range(struct connection *c, enum plan_what what, uint32_t series, int64
 			until = since[k] < until ? since[k] : until;
 		if (s.first[t] == INT64_MAX || until <= from || to_ms <= since[t] || from >= to_ms)
 			continue;
-		int64_t low = round_down(from > since[t] ? from : since[t], tier_bucket_ms[t]);
+		int64_t least = since[t] > s.first[t] ? since[t] : s.first[t];
+		int64_t low = round_down(from > least ? from : least, tier_bucket_ms[t]);
 		int64_t high = until < to_ms ? until : round_up(to_ms, tier_bucket_ms[t]);
 		cover(&s, coarsest > t ? coarsest : t, t, low, high);
 		from = high;
