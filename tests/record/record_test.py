@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tap  # noqa: E402
 from bad_targets import Recorder, Targets, dump  # noqa: E402
 
-HEAPGAUGE = sys.argv[1]
+HEAPGAUGE = os.path.abspath(sys.argv[1])
 scratch = tempfile.mkdtemp(prefix="heapgauge-record-")
 targets = Targets()
 
