@@ -21,6 +21,7 @@ import sys
 
 import agent_cost
 import page
+import store
 import symbolize_cost
 import synthetic
 
@@ -341,6 +342,7 @@ def main():
     say("dumps inside the program")
     lines += agent_cost.table(options.work, options.build, options.sizes) + [""]
     say("names in a child process and inside of the program")
+    lines += ["", "## Store", ""] + store.table(options.work + "/store", options.build, options.heapgauge, 1 if options.quick else 24) + [""]
     lines += symbolize_cost.table(options.build, options.work, 10 if options.quick else symbolize_cost.COPIES,
                                   symbolize_cost.ROUNDS)[0]
     write_results(options, lines)

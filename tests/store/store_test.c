@@ -452,6 +452,39 @@ static void tiers_say_what_their_profiles_say(void **state)
 	}
 }
 
+/* The same curve from buckets as from what they were made of. */
+static void gauges_are_rolled_up(void **state)
+{
+	(void)state;
+	enum { N = 720 };
+	remove_store();
+	struct store *s = open_store(false);
+	uint32_t series = add_series(s, "a:1", 0);
+	struct store_range range = { &series, 1, 0, START + N * STEP };
+	struct store_gauges before, after;
+	for (int i = 0; i < N; i++) {
+		struct store_gauge g[] = { { "rss", (double)(hash_u64((uint64_t)i) % 100000) }, { "ratio", i / 7.0 } };
+		assert_int_equal(store_append_gauges(s, series, START + i * STEP, g, i % 5 ? 2 : 1, NULL), 0);
+	}
+	for (int64_t step = 300000; step <= 3600000; step *= 12) {
+		assert_int_equal(store_read_gauges(s, &range, step, NULL, step == 300000 ? &before : &after, NULL), 0);
+		if (step == 300000) {
+			maintain(s, START + N * STEP);
+			assert_int_equal(store_read_gauges(s, &range, step, NULL, &after, NULL), 0);
+			assert_int_equal(before.n_points, after.n_points);
+			for (size_t i = 0; i < before.n_points; i++) {
+				const struct store_gauge_point *a = &before.points[i], *b = &after.points[i];
+				assert_string_equal(before.names[a->name], after.names[b->name]);
+				assert_true(a->time_ms == b->time_ms && a->max == b->max && a->last == b->last);
+				assert_true(fabs(a->mean - b->mean) <= 1e-9 * fabs(a->mean));
+			}
+			store_gauges_finish(&before);
+		}
+		store_gauges_finish(&after);
+	}
+	store_close(s);
+}
+
 /* Three days, a profile every five minutes. */
 static void what_is_old_or_too_much_goes(void **state)
 {
@@ -551,6 +584,7 @@ int main(void)
 		cmocka_unit_test(a_range_says_what_its_profiles_say),
 		cmocka_unit_test(totals_are_sums_of_profiles),
 		cmocka_unit_test(gauges_come_back),
+		cmocka_unit_test(gauges_are_rolled_up),
 		cmocka_unit_test(tiers_say_what_their_profiles_say),
 		cmocka_unit_test(what_is_old_or_too_much_goes),
 		cmocka_unit_test(series_are_found_by_labels),
