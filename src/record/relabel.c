@@ -213,7 +213,7 @@ static uint64_t repetitions(const char *at, size_t n)
 	size_t first = strspn(at + 1, "0123456789"), comma = at[1 + first] == ',';
 	size_t second = comma ? strspn(at + 2 + first, "0123456789") : 0;
 	uint64_t least, most = 0;
-	if (1 + first + comma + second + 1 != n || !text_parse_u64(at + 1, first, 10, &least) ||
+	if (1 + first + comma + second + 1 != n || at[n - 1] != '}' || !text_parse_u64(at + 1, first, 10, &least) ||
 	    (second && !text_parse_u64(at + 2 + first, second, 10, &most)))
 		return 0;
 	return (least > most ? least : most) + 1;
