@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -189,4 +190,22 @@ int stream_read_all(struct stream *s, struct buf *b, struct error *err)
 		b->len += n;
 		b->data[b->len] = '\0';
 	}
+}
+
+int file_in_memory(const char *name, const void *bytes, size_t n)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+	for (size_t at = 0; fd >= 0 && at < n;) {
+		ssize_t written = write(fd, (const char *)bytes + at, n - at);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0) {
+			int why = errno;
+			close(fd);
+			errno = why;
+			return -1;
+		}
+		at += (size_t)written;
+	}
+	return fd;
 }

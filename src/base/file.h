@@ -38,6 +38,9 @@ int stream_peek(struct stream *s, size_t want, const uint8_t **ret_bytes, size_t
 /* All that is left, into b (its max is the limit: E_LIMIT). */
 int stream_read_all(struct stream *s, struct buf *b, struct error *err);
 
+/* The bytes as a file without a name in memory, close-on-exec; -1 with errno when there is no room. */
+int file_in_memory(const char *name, const void *bytes, size_t n);
+
 /*
  * An output file: written to a file without a name in the same directory, which gets its
  * name in output_commit and ceases to exist by itself when the program ends before. Where the file

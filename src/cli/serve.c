@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "http/server.h"
 
 #define TOKEN_BYTES 16
@@ -77,18 +77,7 @@ static void ready_finish(struct ready *r)
 
 static int ready_make(const struct buf *bytes, struct ready *ret, struct error *err)
 {
-	int fd = memfd_create("heapgauge-page", MFD_CLOEXEC);
-	for (size_t at = 0; fd >= 0 && at < bytes->len;) {
-		ssize_t n = write(fd, bytes->data + at, bytes->len - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			close(fd);
-			fd = -1;
-			break;
-		}
-		at += (size_t)n;
-	}
+	int fd = file_in_memory("heapgauge-page", bytes->data, bytes->len);
 	if (fd < 0)
 		return error_set(err, E_IO, "there is no memory for %zu bytes of the page: %s", bytes->len, strerror(errno));
 	*ret = (struct ready){ fd, bytes->len };

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "record/symbols_private.h"
 #include "report/json.h"
 
@@ -166,23 +166,6 @@ static int status_of(const struct query *q, int code)
 	return 500;
 }
 
-/* Bytes that don't fit into a short answer, as a file in memory; -1 when there is none. */
-static int file_of(const struct buf *bytes)
-{
-	int fd = memfd_create("heapgauge-answer", MFD_CLOEXEC);
-	for (size_t at = 0; fd >= 0 && at < bytes->len;) {
-		ssize_t n = write(fd, bytes->data + at, bytes->len - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			close(fd);
-			return -1;
-		}
-		at += (size_t)n;
-	}
-	return fd;
-}
-
 static void send_answer(struct query *q, int status)
 {
 	struct http_server *server = q->api->server;
@@ -191,7 +174,7 @@ static void send_answer(struct query *q, int status)
 		http_ticket_answer(server, q->ticket, status, q->type, q->headers, q->out.data ? q->out.data : "", q->out.len);
 		return;
 	}
-	int fd = file_of(&q->out);
+	int fd = file_in_memory("heapgauge-answer", q->out.data, q->out.len);
 	if (fd < 0)
 		http_ticket_answer(server, q->ticket, 503, "application/json", NULL, none, sizeof none - 1);
 	else

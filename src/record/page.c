@@ -7,10 +7,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "report/page.h"
 
 /* Nothing but the page's own script and style, which its own policy names, and our data. */
@@ -37,21 +36,6 @@ static void answer_page(void *context, struct http_exchange *e)
 		http_answer_fd(e, 200, "text/html; charset=utf-8", policy, fd, p->n);
 }
 
-static int fill(struct recorder_page *p, const struct buf *bytes, struct error *err)
-{
-	p->fd = memfd_create("heapgauge-page", MFD_CLOEXEC);
-	p->n = bytes->len;
-	for (size_t at = 0; p->fd >= 0 && at < bytes->len;) {
-		ssize_t n = write(p->fd, bytes->data + at, bytes->len - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return error_set(err, E_IO, "there is no memory for %zu bytes of the page: %s", bytes->len, strerror(errno));
-		at += (size_t)n;
-	}
-	return p->fd < 0 ? error_set(err, E_IO, "there is no memory for the page: %s", strerror(errno)) : E_OK;
-}
-
 int recorder_page_new(struct recorder_page **ret, struct error *err)
 {
 	struct recorder_page *p = calloc(1, sizeof *p);
@@ -62,12 +46,15 @@ int recorder_page_new(struct recorder_page **ret, struct error *err)
 	p->route = (struct http_route){ .path = "/", .methods = HTTP_GET, .handle = answer_page, .context = p };
 	buf_init(&bytes, BUF_MAX_DEFAULT);
 	int failed = page_recorder(&bytes, &p->missing);
-	if (!failed)
-		failed = fill(p, &bytes, err);
-	else if (failed == E_UNSUPPORTED)
+	if (!failed) {
+		p->n = bytes.len;
+		p->fd = file_in_memory("heapgauge-page", bytes.data, bytes.len);
+		failed = p->fd < 0 ? error_set(err, E_IO, "there is no memory for the page: %s", strerror(errno)) : E_OK;
+	} else if (failed == E_UNSUPPORTED) {
 		failed = E_OK;
-	else if (err)
+	} else if (err) {
 		*err = p->missing;
+	}
 	buf_finish(&bytes);
 	if (failed)
 		recorder_page_free(p);

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "record/page.h"
 
@@ -21,17 +21,7 @@
 
 static void answer_buf(struct http_exchange *x, const char *type, const struct buf *b)
 {
-	int fd = b->failed ? -1 : memfd_create("heapgauge-answer", MFD_CLOEXEC);
-	for (size_t at = 0; fd >= 0 && at < b->len;) {
-		ssize_t n = write(fd, b->data + at, b->len - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			close(fd);
-			fd = -1;
-		}
-		at += n > 0 ? (size_t)n : 0;
-	}
+	int fd = b->failed ? -1 : file_in_memory("heapgauge-answer", b->data, b->len);
 	if (fd < 0)
 		http_answer_text(x, 503, "There is no memory for this answer.");
 	else
@@ -149,7 +139,7 @@ static void answer_targets(void *context, struct http_exchange *x)
 
 static void metric(struct buf *b, const char *name, const char *type, const char *help, double value)
 {
-	buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name, value);
+	buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n%s %.16g\n", name, help, name, type, name, value);
 }
 
 static void add_failures(struct buf *b, const char *name, const char *help, const _Atomic uint64_t *counts)
