@@ -105,7 +105,7 @@ void status_json(struct agent *a, struct buf *out)
 
 static void metric(struct buf *b, const char *name, const char *type, const char *help, double value)
 {
-	buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name, value);
+	buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n%s %.16g\n", name, help, name, type, name, value);
 }
 
 static void add_jemalloc_metrics(struct buf *b)
