@@ -9,6 +9,7 @@ import { data, view } from '../state';
 import { NONE } from '../types';
 import { Grid, type Column } from '../ui/grid';
 import { cutMiddle, shownName } from '../ui/name';
+import { RankSwitches } from '../ui/rank_switches';
 import { Spark } from '../ui/spark';
 import type { Leak, Leaks } from './api';
 import { every, leaks } from './state';
@@ -129,32 +130,9 @@ function Together({ of }: { of: Leaks }) {
 }
 
 function Switches({ of }: { of: Leaks | null }) {
-  const byStack = s.rankBy.value === 'stack';
-  const choice = (test: string, title: string, help: string, pressed: boolean, run: () => void) => (
-    <button type="button" aria-pressed={pressed} data-test={test} title={help} onClick={run}>
-      {title}
-    </button>
-  );
   return (
     <div class="switches">
-      <div class="segments" role="group" aria-label="Rows">
-        {choice('rank-function', `By ${s.by.value}`, 'One row for each', !byStack, () => {
-          s.rankBy.value = 'function';
-        })}
-        {choice('rank-stack', 'By stack', 'One row for each whole stack', byStack, () => {
-          s.rankBy.value = 'stack';
-        })}
-      </div>
-      {!byStack && (
-        <div class="segments" role="group" aria-label="Amounts">
-          {choice('rank-flat', 'Flat', 'What each allocated itself', s.rankOf.value === 'flat', () => {
-            s.rankOf.value = 'flat';
-          })}
-          {choice('rank-cum', 'Cum', 'With all that it called', s.rankOf.value === 'cum', () => {
-            s.rankOf.value = 'cum';
-          })}
-        </div>
-      )}
+      <RankSwitches by={s.by.value} />
       <label class="check">
         <input
           type="checkbox"

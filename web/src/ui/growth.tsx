@@ -11,6 +11,7 @@ import { Grid, type Column } from './grid';
 import { Name, shownName } from './name';
 import { amountText, changeCell, countText, entryNote, errorAt } from './numbers';
 import { usePicked } from './picked';
+import { RankSwitches } from './rank_switches';
 import { Spark } from './spark';
 import { GRANULARITY, Status } from './table';
 
@@ -189,33 +190,10 @@ export function GrowthView() {
       </div>
     );
   const g = growthNow.value;
-  const choice = (test: string, title: string, help: string, pressed: boolean, run: () => void) => (
-    <button type="button" aria-pressed={pressed} data-test={test} title={help} onClick={run}>
-      {title}
-    </button>
-  );
-  const byStack = s.rankBy.value === 'stack';
   return (
     <div class="page">
       <div class="switches">
-        <div class="segments" role="group" aria-label="Rows">
-          {choice('rank-function', `By ${g.view.options.by}`, 'One row for each', !byStack, () => {
-            s.rankBy.value = 'function';
-          })}
-          {choice('rank-stack', 'By stack', 'One row for each whole stack', byStack, () => {
-            s.rankBy.value = 'stack';
-          })}
-        </div>
-        {!byStack && (
-          <div class="segments" role="group" aria-label="Amounts">
-            {choice('rank-flat', 'Flat', 'What each allocated itself', s.rankOf.value === 'flat', () => {
-              s.rankOf.value = 'flat';
-            })}
-            {choice('rank-cum', 'Cum', 'With all that it called', s.rankOf.value === 'cum', () => {
-              s.rankOf.value = 'cum';
-            })}
-          </div>
-        )}
+        <RankSwitches by={g.view.options.by} />
         <span class="dim">
           From the first of {snapshots.length} snapshots to the last
           {g.unchanged > 0 && `; ${g.unchanged.toLocaleString('en')} that did not change are left out`}
