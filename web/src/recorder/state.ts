@@ -250,6 +250,9 @@ export const TITLES: Record<string, string> = {
   jemalloc_resident: 'jemalloc resident',
 };
 
+// What a point of the timeline is of its bucket: the same as the profile below is of the range.
+const OF_BUCKET = { last: 'last', average: 'mean', max: 'max' } as const;
+
 export const chart = computed<Chart | null>(() => {
   const found = totals.answer.value;
   if (totals.trouble.value?.kind === 'none')
@@ -257,7 +260,8 @@ export const chart = computed<Chart | null>(() => {
   if (!found)
     return null;
   const { totals: t, gauges } = found;
-  const key = t.kind === 'counter' ? 'rate' : r.mode.value === 'max' ? 'max' : 'mean';
+  const of = OF_BUCKET[r.mode.value];
+  const key = t.kind === 'counter' ? 'rate' : of;
   const lines: ChartLine[] = [
     { key: 'profile', title: TITLES['profile'], line: lineOf(t.times_ms, t.total[key] ?? [], t.step_ms) },
   ];
@@ -275,7 +279,7 @@ export const chart = computed<Chart | null>(() => {
       lines.push({
         key: name,
         title: TITLES[name],
-        line: lineOf(gauges.times_ms, gauge.total[r.mode.value === 'max' ? 'max' : 'mean'] ?? [], gauges.step_ms),
+        line: lineOf(gauges.times_ms, gauge.total[of] ?? [], gauges.step_ms),
       });
   }
   const { times, columns } = aligned(lines.map(({ line }) => line));
