@@ -53,6 +53,14 @@ static int fail(struct work *w, enum failure why, int failed)
 
 /* --- one item --- */
 
+/* What it was read as is for errors; in the store it is called after where it came from. */
+static void name_sources(struct profile *p, const char *name)
+{
+	uint32_t text = profile_cstring(p, name);
+	for (size_t k = 0; k < p->n_sources; k++)
+		p->sources[k].name = text;
+}
+
 static int parse(struct work *w)
 {
 	struct item *i = w->item;
@@ -66,6 +74,7 @@ static int parse(struct work *w)
 	stream_close(&in);
 	if (failed)
 		return fail(w, failed == E_LIMIT ? FAILED_TOO_LARGE : FAILED_FORMAT, failed);
+	name_sources(w->profile, i->target ? i->target->shown : "a push");
 	w->samples = w->profile->n_samples;
 	if (i->sample_limit && w->samples > i->sample_limit)
 		return fail(w, FAILED_LIMIT, error_set(&w->err, E_LIMIT, "the profile has %llu samples, the sample_limit is %llu",

@@ -1,6 +1,7 @@
 /* The whole: what is opened in which order, and ended in the opposite one. */
 #include "record/recorder_private.h"
 
+#include <heapgauge.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,7 +226,7 @@ static int open_access(const struct config *c, struct http_access *a, struct err
 static int open_api(struct recorder *r, const struct config *c, struct error *err)
 {
 	const char *url = c->web.external_url ? arena_text(&r->arena, c->web.external_url, strlen(c->web.external_url)) : NULL;
-	struct api_settings s = { .store = r->store, .symbols = r->symbols, .url = url };
+	struct api_settings s = { .store = r->store, .symbols = r->symbols, .url = url, .version = HG_VERSION };
 	return api_new(&s, &r->api, err);
 }
 
