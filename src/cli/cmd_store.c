@@ -67,9 +67,9 @@ static void add_info_text(const struct store_info *i, const struct store_series_
 	text_add_bytes(out, (double)i->bytes);
 	buf_adds(out, " on the disk, of which ");
 	text_add_bytes(out, (double)i->free_bytes);
-	buf_printf(out, " are free\n%llu profiles received, %llu of them not in chunks yet; %llu peaks kept whole\n"
+	buf_printf(out, " are free\n%llu profiles received, %llu of them not in chunks yet; %llu peak%s kept whole\n"
 	           "%llu stacks, %llu frames, %llu binaries\n\n", (unsigned long long)i->n_profiles, (unsigned long long)i->n_open,
-	           (unsigned long long)i->pinned, (unsigned long long)i->n_stacks, (unsigned long long)i->n_frames,
+	           (unsigned long long)i->pinned, i->pinned == 1 ? "" : "s", (unsigned long long)i->n_stacks, (unsigned long long)i->n_frames,
 	           (unsigned long long)i->n_builds);
 	buf_adds(out, "tier   chunks    slots      samples      size  B/sample  from\n");
 	for (int t = 0; t < TIERS; t++) {
