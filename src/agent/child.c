@@ -415,10 +415,12 @@ static int run(const struct child_request *r, struct child *c, uint64_t *ret_n, 
 	c->answer = memfd_create("heapgauge-answer", MFD_CLOEXEC);
 	if (c->answer < 0)
 		return error_set(err, E_IO, "the symbolizer's answer has no place: memfd_create: %s", strerror(errno));
-	if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (pipe2(pipe_ends, O_CLOEXEC) < 0)
 		return error_set(err, E_IO, "no pipe for the symbolizer: %s", strerror(errno));
 	c->errors = pipe_ends[0];
-	int failed = start(r, pipe_ends[1], c, err);
+	/* Ours alone: who writes faster than we read has to wait, not to fail. */
+	int failed = fcntl(c->errors, F_SETFL, O_NONBLOCK) < 0 ? error_set(err, E_IO, "no pipe for the symbolizer: %s", strerror(errno))
+	                                                       : start(r, pipe_ends[1], c, err);
 	close(pipe_ends[1]);
 	if (!failed)
 		failed = wait_for_end(r, c, &words, err);
