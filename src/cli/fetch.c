@@ -1,11 +1,9 @@
 /*
- * libcurl's easy interface, its functions found by dlsym in a table of their own. Everything that isn't needed is
+ * libcurl's easy interface. Everything that isn't needed is
  * switched off: other protocols, redirects, cookies, signals, .netrc.
  */
 #include "cli/fetch.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +16,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/progress.h"
+#include "record/curl_library.h"
 
 #define HEAP_PATH "/debug/pprof/heap"
 #define URL_MAX ((size_t)64 << 10)
@@ -155,41 +154,9 @@ static bool is_loopback(const char *url)
 	       (n == 5 && strncmp(host, "[::1]", n) == 0);
 }
 
-/* --- the library --- */
-
-static struct {
-	void *library;
-	__typeof__(&curl_easy_init) easy_init;
-	__typeof__(&curl_easy_setopt) easy_setopt;
-	__typeof__(&curl_easy_perform) easy_perform;
-	__typeof__(&curl_easy_getinfo) easy_getinfo;
-	__typeof__(&curl_easy_cleanup) easy_cleanup;
-	__typeof__(&curl_easy_strerror) easy_strerror;
-	__typeof__(&curl_slist_append) slist_append;
-	__typeof__(&curl_slist_free_all) slist_free_all;
-} curl;
-
-#define FIND(name) ((curl.name = (__typeof__(curl.name))dlsym(curl.library, "curl_" #name)))
-
-static int load_library(struct error *err)
-{
-	if (curl.library)
-		return 0;
-	curl.library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-	if (!curl.library)
-		curl.library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
-	if (!curl.library)
-		return error_set(err, E_UNSUPPORTED, "fetching needs libcurl, which is not installed (Debian: apt install "
-		                 "libcurl4)");
-	if (FIND(easy_init) && FIND(easy_setopt) && FIND(easy_perform) && FIND(easy_getinfo) && FIND(easy_cleanup) &&
-	    FIND(easy_strerror) && FIND(slist_append) && FIND(slist_free_all))
-		return 0;
-	dlclose(curl.library);
-	curl.library = NULL;
-	return error_set(err, E_UNSUPPORTED, "the libcurl of this system lacks functions that fetching needs");
-}
-
 /* --- a transfer --- */
+
+static const struct curl_library *curl;
 
 struct transfer {
 	CURL *easy;
@@ -211,7 +178,7 @@ static size_t take(char *bytes, size_t size, size_t n, void *context)
 	struct transfer *t = context;
 	n *= size;
 	if (!t->status)
-		curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
+		curl->easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
 	if (t->status != 200) {
 		size_t room = REASON_MAX - t->reason.len;
 		buf_add(&t->reason, bytes, n < room ? n : room);
@@ -264,7 +231,7 @@ static int set_socket(struct transfer *t, struct error *err)
 		snprintf(shorter, sizeof shorter, "/proc/self/fd/%d%.200s", t->folder, slash);
 		path = shorter;
 	}
-	curl.easy_setopt(t->easy, CURLOPT_UNIX_SOCKET_PATH, path);
+	curl->easy_setopt(t->easy, CURLOPT_UNIX_SOCKET_PATH, path);
 	return 0;
 }
 
@@ -274,45 +241,45 @@ static int set_token(struct transfer *t, const char *token, struct error *err)
 	buf_init(&header, 1 << 12);
 	buf_printf(&header, "Authorization: Bearer %s", token);
 	if (!header.failed)
-		t->headers = curl.slist_append(NULL, header.data);
+		t->headers = curl->slist_append(NULL, header.data);
 	buf_finish(&header);
 	if (!t->headers)
 		return error_nomem(err, "a request");
-	curl.easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	curl->easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	return 0;
 }
 
 static int set_up(struct transfer *t, const char *token, struct error *err)
 {
 	const struct fetch_address *a = t->address;
-	t->easy = curl.easy_init();
+	t->easy = curl->easy_init();
 	if (!t->easy)
 		return error_nomem(err, "a connection");
-	curl.easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
+	curl->easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
 #if LIBCURL_VERSION_NUM >= 0x075500
-	curl.easy_setopt(t->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl->easy_setopt(t->easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #endif
-	curl.easy_setopt(t->easy, CURLOPT_URL, a->url);
-	curl.easy_setopt(t->easy, CURLOPT_USERAGENT, "heapgauge/" HEAPGAUGE_VERSION);
-	curl.easy_setopt(t->easy, CURLOPT_FOLLOWLOCATION, 0L);
-	curl.easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
-	curl.easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-	curl.easy_setopt(t->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl.easy_setopt(t->easy, CURLOPT_LOW_SPEED_TIME, SILENCE_S + asked_to_wait(a->url));
-	curl.easy_setopt(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)t->to->max);
-	curl.easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, take);
-	curl.easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
-	curl.easy_setopt(t->easy, CURLOPT_XFERINFOFUNCTION, tell_progress);
-	curl.easy_setopt(t->easy, CURLOPT_XFERINFODATA, t);
-	curl.easy_setopt(t->easy, CURLOPT_NOPROGRESS, 0L);
+	curl->easy_setopt(t->easy, CURLOPT_URL, a->url);
+	curl->easy_setopt(t->easy, CURLOPT_USERAGENT, "heapgauge/" HEAPGAUGE_VERSION);
+	curl->easy_setopt(t->easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl->easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+	curl->easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl->easy_setopt(t->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl->easy_setopt(t->easy, CURLOPT_LOW_SPEED_TIME, SILENCE_S + asked_to_wait(a->url));
+	curl->easy_setopt(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)t->to->max);
+	curl->easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, take);
+	curl->easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+	curl->easy_setopt(t->easy, CURLOPT_XFERINFOFUNCTION, tell_progress);
+	curl->easy_setopt(t->easy, CURLOPT_XFERINFODATA, t);
+	curl->easy_setopt(t->easy, CURLOPT_NOPROGRESS, 0L);
 	if (t->body >= 0) {
-		curl.easy_setopt(t->easy, CURLOPT_POST, 1L);
-		curl.easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_bytes);
-		curl.easy_setopt(t->easy, CURLOPT_READFUNCTION, give);
-		curl.easy_setopt(t->easy, CURLOPT_READDATA, t);
+		curl->easy_setopt(t->easy, CURLOPT_POST, 1L);
+		curl->easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_bytes);
+		curl->easy_setopt(t->easy, CURLOPT_READFUNCTION, give);
+		curl->easy_setopt(t->easy, CURLOPT_READDATA, t);
 	}
 	if (a->socket[0] || is_loopback(a->url))
-		curl.easy_setopt(t->easy, CURLOPT_PROXY, "");
+		curl->easy_setopt(t->easy, CURLOPT_PROXY, "");
 	int failed = a->socket[0] ? set_socket(t, err) : 0;
 	if (!failed && token)
 		failed = set_token(t, token, err);
@@ -325,7 +292,7 @@ static int fail_connection(struct transfer *t, CURLcode code, struct error *err)
 {
 	const char *shown = t->address->shown;
 	long os = 0;
-	curl.easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os);
+	curl->easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os);
 	if (code == CURLE_COULDNT_CONNECT && os)
 		return error_set(err, E_IO, "%.200s: cannot connect: %s%s", shown, strerror((int)os),
 		                 os == ECONNREFUSED || os == ENOENT ? " (does the program run, and listen there?)"
@@ -339,7 +306,7 @@ static int fail_connection(struct transfer *t, CURLcode code, struct error *err)
 		                 shown);
 	if (code == CURLE_URL_MALFORMAT)
 		return error_set(err, E_USAGE, "%.200s: not an address: %.200s", shown, t->error);
-	return error_set(err, E_IO, "%.200s: %.200s", shown, t->error[0] ? t->error : curl.easy_strerror(code));
+	return error_set(err, E_IO, "%.200s: %.200s", shown, t->error[0] ? t->error : curl->easy_strerror(code));
 }
 
 /* The first line of the answer, unless it is a page. */
@@ -363,7 +330,7 @@ static int fail_status(struct transfer *t, struct error *err)
 	size_t n = reason_length(&t->reason);
 	if (n > 300)
 		n = 300;
-	curl.easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &target);
+	curl->easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &target);
 	if (target)
 		return error_set(err, E_IO, "%.150s: answers that it is at %.200s: give that address", shown, target);
 	if (n)
@@ -375,8 +342,8 @@ static int fail_status(struct transfer *t, struct error *err)
 
 static int perform(struct transfer *t, struct error *err)
 {
-	CURLcode code = curl.easy_perform(t->easy);
-	curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
+	CURLcode code = curl->easy_perform(t->easy);
+	curl->easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
 	if (t->too_much || code == CURLE_FILESIZE_EXCEEDED)
 		return error_set(err, E_LIMIT, "%.200s: the answer is larger than %zu MiB or than memory", t->address->shown,
 		                 t->to->max >> 20);
@@ -387,7 +354,7 @@ static int perform(struct transfer *t, struct error *err)
 
 static int run_transfer(struct transfer *t, const char *token, struct error *err)
 {
-	int failed = load_library(err);
+	int failed = curl_library_load("fetching", &curl, err);
 	if (failed)
 		return failed;
 	buf_init(&t->reason, REASON_MAX + 1);
@@ -397,8 +364,8 @@ static int run_transfer(struct transfer *t, const char *token, struct error *err
 	if (!failed)
 		failed = perform(t, err);
 	if (t->easy)
-		curl.easy_cleanup(t->easy);
-	curl.slist_free_all(t->headers);
+		curl->easy_cleanup(t->easy);
+	curl->slist_free_all(t->headers);
 	if (t->folder >= 0)
 		close(t->folder);
 	buf_finish(&t->reason);

@@ -1,5 +1,5 @@
 /*
- * libcurl, loaded when the recorder starts: linked, it would cost every command its start-up time. The functions that are used, in a table.
+ * libcurl, loaded when something is asked for over HTTP: linked, it would cost every command its start-up time. The functions that are used, in a table.
  */
 #ifndef RECORD_CURL_LIBRARY_H
 #define RECORD_CURL_LIBRARY_H
@@ -12,6 +12,7 @@ struct curl_library {
 	__typeof__(&curl_global_init) global_init;
 	__typeof__(&curl_easy_init) easy_init;
 	__typeof__(&curl_easy_setopt) easy_setopt;
+	__typeof__(&curl_easy_perform) easy_perform;
 	__typeof__(&curl_easy_getinfo) easy_getinfo;
 	__typeof__(&curl_easy_cleanup) easy_cleanup;
 	__typeof__(&curl_easy_strerror) easy_strerror;
@@ -28,7 +29,7 @@ struct curl_library {
 	__typeof__(&curl_multi_cleanup) multi_cleanup;
 };
 
-/* The table, the same each time; E_UNSUPPORTED says what is missing. Not from several threads at once. */
-int curl_library_load(const struct curl_library **ret, struct error *err);
+/* The table, the same each time; E_UNSUPPORTED says what is missing for doing ("fetching"). Not from several threads at once. */
+int curl_library_load(const char *doing, const struct curl_library **ret, struct error *err);
 
 #endif

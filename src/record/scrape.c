@@ -384,7 +384,7 @@ int scraping_start(struct recorder *r, struct error *err)
 		return error_nomem(err, "the scraping thread");
 	s->r = r;
 	s->max = most_at_once();
-	int failed = curl_library_load(&s->curl, err);
+	int failed = curl_library_load("recording", &s->curl, err);
 	if (!failed)
 		failed = discovery_new(r->config, &s->discovery, err);
 	if (!failed) {
