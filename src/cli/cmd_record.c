@@ -1,5 +1,4 @@
 /* record: the recorder, in the foreground, until it is told to end. */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +6,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "attach/attach.h"
 #include "cli/command.h"
 #include "cli/live.h"
 #include "cli/progress.h"
@@ -30,38 +28,14 @@ static bool endpoint(uint64_t pid, char *to, size_t room)
 	return n > 0 && (size_t)n < room;
 }
 
-static int read_dump(int fd, struct buf *to, struct error *err)
-{
-	off_t at = 0;
-	for (;;) {
-		if (!buf_reserve(to, 1 << 16))
-			return error_set(err, E_LIMIT, "the dump is larger than %zu bytes", to->max);
-		ssize_t n = pread(fd, to->data + to->len, 1 << 16, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return error_set(err, E_IO, "the dump can't be read: %s", strerror(errno));
-		if (n == 0)
-			return E_OK;
-		to->len += (size_t)n;
-		to->data[to->len] = '\0';
-		at += n;
-	}
-}
-
 static int dump(uint64_t pid, struct buf *to, struct error *err)
 {
-	struct attach *a;
-	int fd;
-	int failed = attach_open(&a, (pid_t)pid, NULL, err);
+	struct stream s;
+	int failed = live_dump((pid_t)pid, "the dump", &s, err);
 	if (failed)
 		return failed;
-	failed = attach_dump(a, &fd, NULL, err);
-	attach_close(a);
-	if (failed)
-		return failed;
-	failed = read_dump(fd, to, err);
-	close(fd);
+	failed = stream_read_all(&s, to, err);
+	stream_close(&s);
 	return failed;
 }
 

@@ -108,14 +108,12 @@ static int open_address(const struct load_settings *s, const struct fetch_addres
 	return failed;
 }
 
-static int open_attached(struct live *l, struct stream *stream, struct error *err)
+int live_dump(pid_t pid, const char *name, struct stream *ret_stream, struct error *err)
 {
 	struct attach *a;
-	char what[sizeof l->name + 32], path[64];
+	char path[64];
 	int fd;
-	snprintf(what, sizeof what, "dumping %s", l->name);
-	progress_phase(what, 0);
-	int failed = attach_open(&a, (pid_t)l->pid, NULL, err);
+	int failed = attach_open(&a, pid, NULL, err);
 	if (failed)
 		return failed;
 	failed = attach_dump(a, &fd, NULL, err);
@@ -123,10 +121,19 @@ static int open_attached(struct live *l, struct stream *stream, struct error *er
 	if (failed)
 		return failed;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	failed = stream_open(stream, path, err);
-	stream->name = l->name;
+	failed = stream_open(ret_stream, path, err);
+	ret_stream->name = name;
 	close(fd);
-	l->attached = true;
+	return failed;
+}
+
+static int open_attached(struct live *l, struct stream *stream, struct error *err)
+{
+	char what[sizeof l->name + 32];
+	snprintf(what, sizeof what, "dumping %s", l->name);
+	progress_phase(what, 0);
+	int failed = live_dump((pid_t)l->pid, l->name, stream, err);
+	l->attached = !failed;
 	return failed;
 }
 

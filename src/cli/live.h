@@ -54,6 +54,9 @@ int live_token(const char *token_file, char *to, const char **ret_token, struct 
  */
 bool live_endpoint(pid_t pid, const char *path, struct fetch_address *ret);
 
+/* A dump of a process by attach, to be read from *ret_stream; name is borrowed, for messages. Close it. */
+int live_dump(pid_t pid, const char *name, struct stream *ret_stream, struct error *err);
+
 /* Is that namespace ("mnt", "net") of the process another one than ours? False when it can't be told. */
 bool live_other_namespace(pid_t pid, const char *which);
 
