@@ -240,10 +240,10 @@ int recorded_find(struct recorded *r, struct store *s, struct store_series_info 
 	for (size_t i = 0; i < n; i++)
 		if ((!r->series || list[i].series == r->series) && list[i].last_ms > last)
 			last = list[i].last_ms;
-	int64_t to = r->has_to && (last == INT64_MIN || r->to_ms <= last) ? r->to_ms : last == INT64_MIN ? r->to_ms : last + 1;
-	r->to_ms = to;
+	if (last != INT64_MIN && (!r->has_to || r->to_ms > last))
+		r->to_ms = last + 1;
 	if (!r->has_from)
-		r->from_ms = to - (r->mode == STORE_LAST ? LAST_MS : RANGE_MS);
+		r->from_ms = r->to_ms - (r->mode == STORE_LAST ? LAST_MS : RANGE_MS);
 	n = keep(r, list, n);
 	if (n == 0) {
 		store_series_free(list, 0);
@@ -268,26 +268,44 @@ static int merge(struct store *s, const struct recorded *r, const struct store_s
 	return failed;
 }
 
-int recorded_load(const char *text, struct profile **ret, struct error *err)
-{
-	struct recorded r;
-	struct store *s = NULL;
+/* What text says, and the series it means: the three are to be given back with close_place, also after an error. */
+struct place {
+	struct recorded what;
+	struct store *store;
 	struct store_series_info *list;
 	size_t n;
-	int failed = recorded_parse(text, &r, err);
+};
+
+static int open_place(const char *text, bool moments, struct place *p, struct error *err)
+{
+	*p = (struct place){ .store = NULL };
+	int failed = recorded_parse(text, &p->what, err);
 	if (failed)
 		return failed;
-	failed = store_open(r.file, &(struct store_options){ .read_only = true }, &s, err);
-	if (!failed)
-		failed = recorded_find(&r, s, &list, &n, err);
-	if (!failed) {
-		/* Just the last one: as it was received. */
-		failed = n == 1 && r.mode == STORE_LAST && !r.has_from ? store_read(s, list[0].series, r.to_ms - 1, NULL, ret, err)
-		                                                        : merge(s, &r, list, n, ret, err);
-		store_series_free(list, n);
-	}
-	store_close(s);
-	recorded_finish(&r);
+	if (moments && !p->what.has_from)
+		p->what.mode = STORE_AVERAGE;   /* a range, not a moment */
+	failed = store_open(p->what.file, &(struct store_options){ .read_only = true }, &p->store, err);
+	return failed ? failed : recorded_find(&p->what, p->store, &p->list, &p->n, err);
+}
+
+static void close_place(struct place *p)
+{
+	store_series_free(p->list, p->n);
+	store_close(p->store);
+	recorded_finish(&p->what);
+}
+
+int recorded_load(const char *text, struct profile **ret, struct error *err)
+{
+	struct place p;
+	const struct recorded *r = &p.what;
+	int failed = open_place(text, false, &p, err);
+	/* Just the last one: as it was received. */
+	if (!failed && p.n == 1 && r->mode == STORE_LAST && !r->has_from)
+		failed = store_read(p.store, p.list[0].series, r->to_ms - 1, NULL, ret, err);
+	else if (!failed)
+		failed = merge(p.store, r, p.list, p.n, ret, err);
+	close_place(&p);
 	return failed;
 }
 
@@ -316,27 +334,13 @@ static int read_moments(struct store *s, const struct recorded *r, uint32_t seri
 
 int recorded_moments(const char *text, size_t max, struct profile ***ret, size_t *ret_n, struct error *err)
 {
-	struct recorded r;
-	struct store *s = NULL;
-	struct store_series_info *list;
-	size_t n;
-	int failed = recorded_parse(text, &r, err);
-	if (failed)
-		return failed;
-	if (!r.has_from)
-		r.mode = STORE_AVERAGE;         /* a range, not a moment */
-	failed = store_open(r.file, &(struct store_options){ .read_only = true }, &s, err);
-	if (!failed)
-		failed = recorded_find(&r, s, &list, &n, err);
-	if (!failed) {
-		if (n > 1)
-			failed = error_set(err, E_USAGE, "%.200s: %zu processes match, and this looks at one: add target=NUMBER ('heapgauge store info' "
-			                   "lists them; the last one is %u)", r.file, n, list[n - 1].series);
-		else
-			failed = read_moments(s, &r, list[0].series, max, ret, ret_n, err);
-		store_series_free(list, n);
-	}
-	store_close(s);
-	recorded_finish(&r);
+	struct place p;
+	int failed = open_place(text, true, &p, err);
+	if (!failed && p.n > 1)
+		failed = error_set(err, E_USAGE, "%.200s: %zu processes match, and this looks at one: add target=NUMBER ('heapgauge store info' "
+		                   "lists them; the last one is %u)", p.what.file, p.n, p.list[p.n - 1].series);
+	else if (!failed)
+		failed = read_moments(p.store, &p.what, p.list[0].series, max, ret, ret_n, err);
+	close_place(&p);
 	return failed;
 }
