@@ -387,3 +387,14 @@ size_t text_columns(const char *s, size_t length)
 	}
 	return columns;
 }
+
+void text_add_url(struct buf *b, const char *s, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)s[i];
+		if ((unsigned)(c - '0') < 10 || (unsigned)((c | 32) - 'a') < 26 || (c && strchr("-._~/:,", c)))
+			buf_addc(b, (char)c);
+		else
+			buf_printf(b, "%%%02X", c);
+	}
+}

@@ -28,11 +28,13 @@ size_t text_utf8_length(const char *s, size_t left);
  * xml: & < > " ' tab and newline as entities, other controls and bidirectional ones U+FFFD; right for
  *      XML and HTML, text and attributes.
  * json: a quoted string, quotes included; also harmless inside a <script> and on a terminal.
+ * url: a name or value of a query, percent-encoded; bytes as they are, malformed or not.
  * csv: a field, quoted when it must be; one that begins with = + - @ gets a quote mark before it.
  */
 void text_add_terminal(struct buf *b, const char *s, size_t length);
 void text_add_xml(struct buf *b, const char *s, size_t length);
 void text_add_json(struct buf *b, const char *s, size_t length);
+void text_add_url(struct buf *b, const char *s, size_t length);
 void text_add_csv(struct buf *b, const char *s, size_t length);
 
 /* Columns the text takes on a terminal (one per character; enough for symbol names). */

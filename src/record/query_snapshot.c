@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "profile/operations.h"
 
 #define HOUR_MS 3600000
@@ -54,29 +55,18 @@ bool param_base(struct params *p, const struct snapshot_of *now, struct snapshot
 
 /* --- addresses --- */
 
-static void add_escaped(struct buf *out, const char *text)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~,:";
-	for (; *text; text++) {
-		if (strchr(plain, *text))
-			buf_addc(out, *text);
-		else
-			buf_printf(out, "%%%02X", (unsigned char)*text);
-	}
-}
-
 void snapshot_add_url(const struct query *q, const struct snapshot_of *of, struct buf *out)
 {
 	const char *before = "?";
 	buf_printf(out, "%s/api/v1/profile", q->api->settings.url);
 	for (size_t i = 0; i < of->what.n_match; i++) {
 		buf_printf(out, "%smatch=", before);
-		add_escaped(out, of->what.match[i]);
+		text_add_url(out, of->what.match[i], strlen(of->what.match[i]));
 		before = "&";
 	}
 	for (size_t i = 0; i < of->what.n_series; i++) {
 		buf_printf(out, "%sseries=", before);
-		add_escaped(out, of->what.series[i]);
+		text_add_url(out, of->what.series[i], strlen(of->what.series[i]));
 		before = "&";
 	}
 	if (of->range)

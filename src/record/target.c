@@ -88,24 +88,13 @@ static bool copy_labels(struct arena *a, const struct labels *l, struct store_la
 
 /* --- what is asked --- */
 
-static void add_encoded(struct buf *b, const char *text)
-{
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		if ((unsigned)(c - '0') < 10 || (unsigned)((c | 32) - 'a') < 26 || strchr("-._~/:,", c))
-			buf_addc(b, (char)c);
-		else
-			buf_printf(b, "%%%02X", c);
-	}
-}
-
 static void add_param(struct buf *b, char *separator, const char *name, const char *value)
 {
 	buf_addc(b, *separator);
 	*separator = '&';
-	add_encoded(b, name);
+	text_add_url(b, name, strlen(name));
 	buf_addc(b, '=');
-	add_encoded(b, value);
+	text_add_url(b, value, strlen(value));
 }
 
 static bool is_param(const struct config_job *job, const char *name)
