@@ -11,13 +11,15 @@
 /* A slot that was found, with its bytes. */
 struct moment {
 	int64_t time_ms;                /* of the (last) profile; INT64_MIN: nothing found */
+	uint32_t series;
+	int tier;                       /* -1: an open profile */
 	struct chunk_head head;
 	unsigned slot;
 	struct buf body;
 };
 
 /* The last slot at or before time_ms of the row q stands on, if it is later than what was found. */
-static int consider(struct moment *m, sqlite3_stmt *q, int64_t time_ms, struct error *err)
+static int consider(struct moment *m, sqlite3_stmt *q, int tier, int64_t time_ms, struct error *err)
 {
 	struct chunk_head h;
 	int failed = chunk_head_read(sqlite3_column_blob(q, 2), (size_t)sqlite3_column_bytes(q, 2), &h, err);
@@ -32,6 +34,7 @@ static int consider(struct moment *m, sqlite3_stmt *q, int64_t time_ms, struct e
 	}
 	chunk_head_finish(&m->head);
 	m->head = h;
+	m->tier = tier;
 	m->slot = n - 1;
 	m->time_ms = h.slots[n - 1].last_ms;
 	buf_reset(&m->body);
@@ -51,7 +54,7 @@ static int look(struct connection *c, enum sqlite_statement s, uint32_t series, 
 	sqlite3_bind_int64(q, at, time_ms);
 	int rc = db_step(c, q, "reading a profile", err);
 	if (rc > 0) {
-		rc = consider(m, q, time_ms, err);
+		rc = consider(m, q, tier, time_ms, err);
 		if (rc == E_FORMAT)
 			error_prefix(err, "%s: series %u, chunk of %lld: ", c->path, series, sqlite3_column_int64(q, 1));
 		sqlite3_reset(q);
@@ -61,7 +64,7 @@ static int look(struct connection *c, enum sqlite_statement s, uint32_t series, 
 
 static int find_moment(struct connection *c, uint32_t series, int64_t time_ms, struct moment *m, struct error *err)
 {
-	m->time_ms = INT64_MIN;
+	*m = (struct moment){ .time_ms = INT64_MIN, .series = series };
 	buf_init(&m->body, CHUNK_BODY_MAX);
 	int failed = look(c, S_LAST_OPEN, series, -1, time_ms, m, err);
 	/* What is open is later than all that is sealed. */
@@ -91,68 +94,86 @@ static void row_values(const struct chunk_layout *l, unsigned types, const int64
 			values[n++] = l->metrics & 1u << m ? columns[l->last[m]] : 0;
 }
 
-static int add_rows(struct assembly *a, const struct moment *m, struct chunk_reader *r, unsigned types, uint32_t source, struct error *err)
+/* A slot of a chunk that is wanted; its source when it has one. */
+struct wanted {
+	unsigned slot;
+	uint32_t snapshot, source;
+};
+
+/* Damage is told with its place. */
+static int at_place(const struct connection *c, const struct moment *m, int failed, struct error *err)
+{
+	if (failed == E_FORMAT && m->head.n)
+		error_prefix(err, "%s: series %u, chunk of %lld: ", c->path, m->series, (long long)m->head.slots[0].time_ms);
+	return failed;
+}
+
+static int add_rows(struct assembly *a, struct chunk_reader *r, const struct wanted *w, size_t n, unsigned types, struct error *err)
 {
 	while (chunk_next_row(r)) {
-		bool found = false;
 		int64_t columns[CHUNK_COLUMNS_MAX], values[METRICS] = { 0 };
-		for (unsigned at = 0, n; at < r->slots; at += n) {
+		size_t k = 0;
+		for (unsigned at = 0, length; at < r->slots; at += length) {
 			bool present;
-			if (!chunk_next_run(r, at, &n, &present, columns))
+			if (!chunk_next_run(r, at, &length, &present, columns))
 				break;
-			if (!present || m->slot < at || m->slot >= at + n)
-				continue;
-			found = !r->layout.tier || columns[0] & 1;
-			row_values(&r->layout, types, columns, values);
+			bool told = k < n && w[k].slot < at + length && present && (!r->layout.tier || columns[0] & 1);
+			if (told)
+				row_values(&r->layout, types, columns, values);
+			for (; k < n && w[k].slot < at + length; k++)
+				if (told)
+					assembly_add(a, r->row, w[k].source, values);
 		}
-		if (found)
-			assembly_add(a, r->row, source, values);
 		if (a->failed)
 			return a->failed;
 	}
 	return r->failed ? error_set(err, E_FORMAT, "damaged: its rows can't be read") : 0;
 }
 
-static int read_info(struct chunk_reader *r, const struct moment *m, struct slot_info *ret, struct error *err)
+static int add_sources(struct assembly *a, const struct moment *m, struct chunk_reader *r, struct wanted *w, size_t n, uint64_t *ret_process,
+                       struct error *err)
 {
-	const uint8_t *bytes = NULL;
-	size_t n = 0;
-	for (unsigned i = 0; i <= m->slot; i++)
-		if (!(bytes = chunk_next_info(r, &n)))
-			break;
-	if (bytes && slot_info_read(bytes, n, m->time_ms, ret))
-		return 0;
-	return error_set(err, E_FORMAT, "damaged: what it says of where its profiles are from is cut off");
-}
-
-/* A source more, with the moment's rows. */
-static int add_moment(struct assembly *a, const struct moment *m, unsigned types, uint32_t snapshot, uint64_t *ret_process, struct error *err)
-{
-	struct chunk_reader reader = { 0 };
 	struct slot_info info = { 0 };
-	int failed = chunk_open(&reader, &m->head, m->body.data, m->body.len, err);
-	if (!failed)
-		failed = read_info(&reader, m, &info, err);
-	if (!failed) {
+	for (unsigned slot = 0, k = 0; k < n; slot++) {
+		size_t bytes_n;
+		const uint8_t *bytes = chunk_next_info(r, &bytes_n);
+		if (bytes && slot != w[k].slot)
+			continue;
+		if (!bytes || !slot_info_read(bytes, bytes_n, m->head.slots[slot].last_ms, &info))
+			return error_set(err, E_FORMAT, "damaged: what it says of where its profiles are from is cut off");
 		if (a->p->n_sources == 0)
 			assembly_info(a, &info);
 		info.source.name = assembly_string(a, info.source.name);
-		info.source.snapshot = snapshot;
-		failed = add_rows(a, m, &reader, types, profile_add_source(a->p, &info.source), err);
+		info.source.snapshot = w[k].snapshot;
+		w[k++].source = profile_add_source(a->p, &info.source);
 	}
 	*ret_process = info.source.process;
-	chunk_reader_finish(&reader);
-	return failed;
+	return 0;
+}
+
+/* Slots of one chunk, ascending: a source for each, with its rows. The reader is anybody's, and used again. */
+static int add_slots(struct assembly *a, const struct moment *m, struct chunk_reader *r, struct wanted *w, size_t n, unsigned types,
+                     uint64_t *ret_process, struct error *err)
+{
+	int failed = chunk_open(r, &m->head, m->body.data, m->body.len, err);
+	if (!failed)
+		failed = add_sources(a, m, r, w, n, ret_process, err);
+	if (!failed)
+		failed = add_rows(a, r, w, n, types, err);
+	return at_place(a->c, m, failed, err);
 }
 
 static int read_moment(struct connection *c, const struct moment *m, const struct store_budget *b, struct profile **ret, struct error *err)
 {
 	struct assembly a;
+	struct chunk_reader reader = { 0 };
+	struct wanted w = { .slot = m->slot };
 	uint64_t process = 0;
 	int failed = assembly_begin(&a, c, b, m->head.layout.metrics, err);
 	if (failed)
 		return failed;
-	failed = add_moment(&a, m, m->head.layout.metrics, 0, &process, err);
+	failed = add_slots(&a, m, &reader, &w, 1, m->head.layout.metrics, &process, err);
+	chunk_reader_finish(&reader);
 	return assembly_end(&a, process, failed, ret, err);
 }
 
@@ -170,8 +191,6 @@ int sqlite_read(struct store *store, uint32_t series, int64_t time_ms, const str
 		failed = error_set(err, E_USAGE, "%s: series %u has no profile at or before that time", s->path, series);
 	if (!failed)
 		failed = read_moment(c, &m, b, ret, err);
-	if (failed == E_FORMAT && m.head.n)
-		error_prefix(err, "%s: series %u, chunk of %lld: ", s->path, series, (long long)m.head.slots[0].time_ms);
 	moment_finish(&m);
 	db_end_read(s, c);
 	return failed;
@@ -198,16 +217,64 @@ static int common_metrics(struct connection *c, const struct store_moment *momen
 	return failed;
 }
 
-static int add_found(struct assembly *a, const struct store_moment *of, unsigned types, bool *ret_found, uint64_t *ret_process, struct error *err)
+/* Moments of one chunk, gathered so that it is decoded once. */
+struct gathering {
+	struct assembly *assembly;
+	struct moment moment;           /* of the first of them */
+	struct chunk_reader reader;
+	struct wanted *wanted;
+	size_t n;
+	unsigned types;
+	uint64_t process;               /* of the last source */
+};
+
+static int add_gathered(struct gathering *g, struct error *err)
 {
-	struct moment m = { 0 };
-	int failed = spend(&a->spending, 0, err);
-	if (!failed)
-		failed = find_moment(a->c, of->series, of->time_ms, &m, err);
+	int failed = g->n ? add_slots(g->assembly, &g->moment, &g->reader, g->wanted, g->n, g->types, &g->process, err) : 0;
+	g->n = 0;
+	moment_finish(&g->moment);
+	return failed;
+}
+
+/* Is m of the chunk that is at hand, behind what was gathered of it? */
+static bool goes_with(const struct gathering *g, const struct moment *m)
+{
+	return g->n && g->moment.series == m->series && g->moment.tier >= 0 && g->moment.tier == m->tier &&
+	       g->moment.head.slots[0].time_ms == m->head.slots[0].time_ms && g->wanted[g->n - 1].slot < m->slot;
+}
+
+static int gather(struct gathering *g, const struct store_moment *of, bool *ret_found, struct error *err)
+{
+	struct moment m;
+	int failed = spend(&g->assembly->spending, 0, err);
+	if (failed)
+		return failed;
+	failed = find_moment(g->assembly->c, of->series, of->time_ms, &m, err);
 	*ret_found = !failed && m.time_ms != INT64_MIN;
+	if (*ret_found && !goes_with(g, &m)) {
+		failed = add_gathered(g, err);
+		g->moment = m;
+	} else {
+		moment_finish(&m);
+	}
 	if (*ret_found)
-		failed = add_moment(a, &m, types, of->snapshot, ret_process, err);
-	moment_finish(&m);
+		g->wanted[g->n++] = (struct wanted){ .slot = m.slot, .snapshot = of->snapshot };
+	return failed;
+}
+
+static int gather_all(struct assembly *a, const struct store_moment *moments, size_t n, unsigned types, bool *ret_found, uint64_t *ret_process,
+                      struct error *err)
+{
+	struct gathering g = { .assembly = a, .types = types, .wanted = calloc(n + 1, sizeof *g.wanted) };
+	int failed = g.wanted ? 0 : error_nomem(err, "moments");
+	for (size_t i = 0; i < n && !failed; i++)
+		failed = gather(&g, &moments[i], &ret_found[i], err);
+	if (!failed)
+		failed = add_gathered(&g, err);
+	moment_finish(&g.moment);
+	chunk_reader_finish(&g.reader);
+	free(g.wanted);
+	*ret_process = g.process;
 	return failed;
 }
 
@@ -228,10 +295,9 @@ int sqlite_read_moments(struct store *store, const struct store_moment *moments,
 	if (!failed)
 		failed = assembly_begin(&a, c, b, types, err);
 	if (!failed) {
-		for (size_t i = 0; i < n && !failed; i++) {
-			failed = add_found(&a, &moments[i], types, &ret_found[i], &process, err);
+		for (size_t i = 0; i < n; i++)
 			one = one && moments[i].series == moments[0].series;
-		}
+		failed = gather_all(&a, moments, n, types, ret_found, &process, err);
 		if (!failed && a.p->n_sources == 0)
 			failed = error_set(err, E_USAGE, "%s: there is no profile at or before that time", s->path);
 		failed = assembly_end(&a, one ? process : 0, failed, ret, err);
