@@ -185,6 +185,9 @@ static int answer(struct query *q, int code, struct error *err)
 {
 	if (!code && q->out.failed)
 		code = query_check_memory(q, SIZE_MAX, err);
+	/* Not all of the work looks at the clock: what is ready too late is as little an answer as what was given up. */
+	if (!code)
+		code = query_check(q, err);
 	int status = status_of(q, code);
 	if (code) {
 		const char *text = status == 503 && atomic_load(&q->cancelled) ? "cancelled" : err->text;

@@ -21,7 +21,7 @@ N = 240
 def fill(driver):
     """A profile of many stacks, so that the growth of all its moments takes a while."""
     r = random.Random(5)
-    stacks = [tuple(16 * r.randint(1, 20000) for _ in range(12)) for _ in range(3000)]
+    stacks = [tuple(16 * r.randint(1, 20000) for _ in range(12)) for _ in range(6000)]
     series = driver.series({"job": "big"}, 31, T0, "ee" * 10)
     some = [pprof.encode({s: (0, 0, 5, 1000 + (k * 7919 + i) % 977) for i, s in enumerate(stacks)}, build_id="ee" * 10, size=1 << 20) for k in range(4)]
     for k in range(N):
