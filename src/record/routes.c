@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "record/page.h"
+#include "report/json.h"
 
 #define ANSWER_MAX ((size_t)1 << 30)
 #define PER_TARGET_MAX 20000            /* targets that /metrics lists one by one */
@@ -30,87 +30,87 @@ static void answer_buf(struct http_exchange *x, const char *type, const struct b
 
 /* --- targets --- */
 
-static void add_text(struct buf *b, const char *name, const char *value)
+static void add_labels(struct json *j, const char *key, const struct store_label *labels, size_t n)
 {
-	buf_printf(b, "\"%s\":", name);
-	text_add_json(b, value, strlen(value));
-	buf_addc(b, ',');
-}
-
-static void add_labels(struct buf *b, const char *name, const struct store_label *labels, size_t n)
-{
-	buf_printf(b, "\"%s\":{", name);
-	for (size_t i = 0; i < n; i++) {
-		text_add_json(b, labels[i].name, strlen(labels[i].name));
-		buf_addc(b, ':');
-		text_add_json(b, labels[i].value, strlen(labels[i].value));
-		if (i + 1 < n)
-			buf_addc(b, ',');
-	}
-	buf_adds(b, "},");
+	json_open(j, key, '{');
+	for (size_t i = 0; i < n; i++)
+		json_cstring(j, labels[i].name, labels[i].value);
+	json_close(j, '}');
 }
 
 /* "2026-11-21T20:15:01.250Z"; the year 1 for never, as Prometheus has it. */
-static void add_time(struct buf *b, const char *name, int64_t ms)
+static void add_time(struct json *j, const char *key, int64_t ms)
 {
 	time_t seconds = ms / 1000;
 	struct tm t;
-	char text[40];
-	if (ms && gmtime_r(&seconds, &t) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t))
-		buf_printf(b, "\"%s\":\"%s.%03dZ\",", name, text, (int)(ms % 1000));
-	else
-		buf_printf(b, "\"%s\":\"0001-01-01T00:00:00Z\",", name);
+	char text[40] = "0001-01-01T00:00:00Z";
+	size_t n = ms && gmtime_r(&seconds, &t) ? strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t) : 0;
+	if (n)
+		snprintf(text + n, sizeof text - n, ".%03dZ", (int)(ms % 1000));
+	json_cstring(j, key, text);
 }
 
-static void add_target(struct buf *b, const struct target_state *t)
+static void add_duration(struct json *j, const char *key, uint32_t ms)
 {
-	buf_addc(b, '{');
-	add_labels(b, "discoveredLabels", t->discovered, t->n_discovered);
-	add_labels(b, "labels", t->labels, t->n_labels);
-	add_text(b, "scrapePool", t->job);
-	add_text(b, "scrapeUrl", t->url);
-	add_text(b, "globalUrl", t->url);
-	add_text(b, "lastError", t->error);
-	add_text(b, "health", target_health_name(t->health));
-	add_time(b, "lastScrape", t->last_ms);
-	buf_printf(b, "\"lastScrapeDuration\":%.3f,", t->duration_ms / 1e3);
-	buf_printf(b, "\"scrapeInterval\":\"%" PRIu32 "ms\",\"scrapeTimeout\":\"%" PRIu32 "ms\"}", t->interval_ms, t->timeout_ms);
+	char text[16];
+	snprintf(text, sizeof text, "%" PRIu32 "ms", ms);
+	json_cstring(j, key, text);
+}
+
+static void add_target(struct json *j, const struct target_state *t)
+{
+	json_open(j, NULL, '{');
+	add_labels(j, "discoveredLabels", t->discovered, t->n_discovered);
+	add_labels(j, "labels", t->labels, t->n_labels);
+	json_cstring(j, "scrapePool", t->job);
+	json_cstring(j, "scrapeUrl", t->url);
+	json_cstring(j, "globalUrl", t->url);
+	json_cstring(j, "lastError", t->error);
+	json_cstring(j, "health", target_health_name(t->health));
+	add_time(j, "lastScrape", t->last_ms);
+	json_number(j, "lastScrapeDuration", t->duration_ms / 1e3);
+	add_duration(j, "scrapeInterval", t->interval_ms);
+	add_duration(j, "scrapeTimeout", t->timeout_ms);
+	json_close(j, '}');
+}
+
+static void add_known(struct json *j, const char *key, bool known, int64_t value)
+{
+	if (known)
+		json_integer(j, key, value);
+	else
+		json_null(j, key);
 }
 
 /* As the page has it: times in milliseconds, names of our own. */
-static void add_state(struct buf *b, const struct target_state *t)
+static void add_state(struct json *j, const struct target_state *t)
 {
-	buf_addc(b, '{');
-	add_text(b, "job", t->job);
-	add_text(b, "url", t->url);
-	add_labels(b, "labels", t->labels, t->n_labels);
-	add_text(b, "health", target_health_name(t->health));
-	add_text(b, "error", t->error);
-	if (t->last_ms)
-		buf_printf(b, "\"last_ms\":%" PRId64 ",", t->last_ms);
-	else
-		buf_adds(b, "\"last_ms\":null,");
-	if (t->next_ms)
-		buf_printf(b, "\"next_ms\":%" PRId64 ",", t->next_ms);
-	else
-		buf_adds(b, "\"next_ms\":null,");
-	if (t->series == TARGET_NO_SERIES)
-		buf_adds(b, "\"series\":null,");
-	else
-		buf_printf(b, "\"series\":%" PRIu32 ",", t->series);
-	buf_printf(b, "\"duration_ms\":%" PRIu32 ",\"interval_ms\":%" PRIu32 ",\"timeout_ms\":%" PRIu32 ",", t->duration_ms, t->interval_ms,
-	           t->timeout_ms);
-	buf_printf(b, "\"samples\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"scrapes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"restarts\":%" PRIu64 "}",
-	           t->samples, t->bytes, t->scrapes, t->failures, t->restarts);
+	json_open(j, NULL, '{');
+	json_cstring(j, "job", t->job);
+	json_cstring(j, "url", t->url);
+	add_labels(j, "labels", t->labels, t->n_labels);
+	json_cstring(j, "health", target_health_name(t->health));
+	json_cstring(j, "error", t->error);
+	add_known(j, "last_ms", t->last_ms, t->last_ms);
+	add_known(j, "next_ms", t->next_ms, t->next_ms);
+	add_known(j, "series", t->series != TARGET_NO_SERIES, t->series);
+	json_integer(j, "duration_ms", t->duration_ms);
+	json_integer(j, "interval_ms", t->interval_ms);
+	json_integer(j, "timeout_ms", t->timeout_ms);
+	json_integer(j, "samples", (int64_t)t->samples);
+	json_integer(j, "bytes", (int64_t)t->bytes);
+	json_integer(j, "scrapes", (int64_t)t->scrapes);
+	json_integer(j, "failures", (int64_t)t->failures);
+	json_integer(j, "restarts", (int64_t)t->restarts);
+	json_close(j, '}');
 }
 
-static void add_list(struct buf *b, const struct target_list *list, void (*add)(struct buf *, const struct target_state *))
+static void add_list(struct json *j, const char *key, const struct target_list *list, void (*add)(struct json *, const struct target_state *))
 {
-	for (size_t i = 0; i < list->n; i++) {
-		if (i)
-			buf_addc(b, ',');
-		add(b, &list->items[i]);
-	}
+	json_open(j, key, '[');
+	for (size_t i = 0; i < list->n; i++)
+		add(j, &list->items[i]);
+	json_close(j, ']');
 }
 
 /* Twice: as the page has it, and as clients of Prometheus read it. */
@@ -120,16 +120,24 @@ static void answer_targets(void *context, struct http_exchange *x)
 	struct target_list list;
 	struct error reason;
 	struct buf b;
+	struct json j = { .out = &b };
 	if (targets_list(&r->targets, &list, &reason)) {
 		http_answer_text(x, 503, "%s", reason.text);
 		return;
 	}
 	buf_init(&b, ANSWER_MAX);
-	buf_adds(&b, "{\"targets\":[");
-	add_list(&b, &list, add_state);
-	buf_printf(&b, "],\"dropped\":%zu,\"status\":\"success\",\"data\":{\"activeTargets\":[", list.n_dropped);
-	add_list(&b, &list, add_target);
-	buf_printf(&b, "],\"droppedTargets\":[],\"droppedTargetCounts\":%zu}}\n", list.n_dropped);
+	json_open(&j, NULL, '{');
+	add_list(&j, "targets", &list, add_state);
+	json_integer(&j, "dropped", (int64_t)list.n_dropped);
+	json_cstring(&j, "status", "success");
+	json_open(&j, "data", '{');
+	add_list(&j, "activeTargets", &list, add_target);
+	json_open(&j, "droppedTargets", '[');
+	json_close(&j, ']');
+	json_integer(&j, "droppedTargetCounts", (int64_t)list.n_dropped);
+	json_close(&j, '}');
+	json_close(&j, '}');
+	buf_addc(&b, '\n');
 	answer_buf(x, "application/json", &b);
 	buf_finish(&b);
 	target_list_finish(&list);
