@@ -58,6 +58,7 @@ cargo_test() {
 
 # start CONF : the axum example, its own way but for CONF; $url is where it listens.
 start() {
+	: >"$scratch/said" # What the one before said goes now, not when the new one is forked.
 	_RJEM_MALLOC_CONF=$1 PORT=0 "$scratch/heapgauge-axum" >"$scratch/said" 2>&1 &
 	server=$!
 	for _ in $(seq 100); do
