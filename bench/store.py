@@ -4,17 +4,20 @@ Real profiles are dumps of a server under load, taken by `heapgauge attach PID d
 under redis-benchmark; whichever is installed. What can't be had is said, not guessed.
 """
 import glob
+import itertools
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
 CLICKHOUSE = """<yandex><logger><level>none</level></logger><http_port>%d</http_port><listen_host>127.0.0.1</listen_host>
 <path>%s/</path><tmp_path>%s/tmp/</tmp_path><users_config>%s/users.xml</users_config><mark_cache_size>100000000</mark_cache_size></yandex>"""
+CLIENTS = 3
 USERS = """<yandex><profiles><default/></profiles><users><default><password></password><networks><ip>::/0</ip></networks>
 <profile>default</profile><quota>default</quota></default></users><quotas><default/></quotas></yandex>"""
 
@@ -29,13 +32,35 @@ def wait_for(url):
 
 
 def take_dumps(heapgauge, pid, directory, n, seconds, work):
-    """n dumps, seconds apart, work() in between."""
+    """n dumps, seconds apart, while CLIENTS threads do work(number of the client, how many-th time) without a pause."""
     os.makedirs(directory, exist_ok=True)
-    for i in range(n):
-        until = time.time() + seconds
-        while time.time() < until:
-            work(i)
-        subprocess.run([heapgauge, "attach", "-o", "%s/%04d.heap" % (directory, i), str(pid), "dump"], check=True, stderr=subprocess.DEVNULL)
+    ended, failures = threading.Event(), []
+
+    def client(number):
+        for i in itertools.count():
+            if ended.is_set():
+                return
+            try:
+                work(number, i)
+            except (OSError, subprocess.CalledProcessError) as why:
+                failures.append(why)
+                return
+
+    clients = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
+    for thread in clients:
+        thread.start()
+    try:
+        time.sleep(3)
+        for i in range(n):
+            time.sleep(seconds)
+            subprocess.run([heapgauge, "attach", "-o", "%s/%04d.heap" % (directory, i), str(pid), "dump"], check=True,
+                           stderr=subprocess.DEVNULL)
+    finally:
+        ended.set()
+        for thread in clients:
+            thread.join()
+    if failures:
+        raise failures[0]
     return sorted(glob.glob(directory + "/*.heap"))
 
 
@@ -60,13 +85,14 @@ def clickhouse_dumps(heapgauge, directory, n):
         for t in range(8):
             ask("CREATE TABLE t%d (d Date, k UInt64, s String, v Array(Float64)) ENGINE = MergeTree PARTITION BY d ORDER BY k" % t)
 
-        def work(i):
-            t = (i * 7 + int(time.time() * 10)) % 8
+        def work(number, i):
+            t = (number + i * 3) % 8
             ask("INSERT INTO t%d SELECT toDate(17000 + number %% 3), rand(), toString(rand()), [number / 3] "
-                "FROM system.numbers LIMIT 20000" % t)
-            ask("SELECT s, count(), quantile(0.9)(k) FROM t%d GROUP BY s ORDER BY count() DESC LIMIT 10" % t)
+                "FROM system.numbers LIMIT %d" % (t, 2000 * (1 + i % 20)))
+            if i % 3 == 0:
+                ask("SELECT s, count(), quantile(0.9)(k) FROM t%d GROUP BY s ORDER BY count() DESC LIMIT 10" % t)
 
-        return take_dumps(heapgauge, server.pid, directory, n, 0.5, work)
+        return take_dumps(heapgauge, server.pid, directory, n, 1, work)
     finally:
         server.send_signal(signal.SIGTERM)
         try:
@@ -86,11 +112,11 @@ def redis_dumps(heapgauge, directory, n):
     try:
         time.sleep(0.5)
 
-        def work(i):
-            subprocess.run(["redis-benchmark", "-p", str(port), "-q", "-n", "3000", "-r", "5000", "-t", kinds[i % len(kinds)]],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        def work(number, i):
+            subprocess.run(["redis-benchmark", "-p", str(port), "-q", "-n", "20000", "-r", "50000", "-d", str(16 << i % 8), "-t",
+                            kinds[(number + i) % len(kinds)]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-        return take_dumps(heapgauge, server.pid, directory, n, 0.3, work)
+        return take_dumps(heapgauge, server.pid, directory, n, 1, work)
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait()
