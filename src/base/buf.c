@@ -32,12 +32,10 @@ void buf_reset(struct buf *b)
 		b->data[0] = '\0';
 }
 
-bool buf_reserve(struct buf *b, size_t n)
+bool buf_grow(struct buf *b, size_t n)
 {
 	if (b->failed)
 		return false;
-	if (n < b->capacity && b->len < b->capacity - n)
-		return true;
 	if (b->len > b->max || n > b->max - b->len ||
 	    !memory_grow((void **)&b->data, &b->capacity, b->len + n + 1, 1, b->max + 1)) {
 		b->failed = true;

@@ -26,8 +26,12 @@ void buf_reset(struct buf *b);                    /* len = 0, memory kept, faile
 
 void buf_cut(struct buf *b, size_t len);          /* takes back what was added behind len; failed stays */
 
+bool buf_grow(struct buf *b, size_t n);            /* buf_reserve when there may be no room yet */
 /* Room for n more bytes at data + len; false (and failed) past the maximum. */
-bool buf_reserve(struct buf *b, size_t n);
+static inline bool buf_reserve(struct buf *b, size_t n)
+{
+	return (!b->failed && n < b->capacity && b->len < b->capacity - n) || buf_grow(b, n);
+}
 void buf_add(struct buf *b, const void *bytes, size_t n);
 void buf_adds(struct buf *b, const char *text);
 void buf_addc(struct buf *b, char c);

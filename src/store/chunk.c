@@ -8,6 +8,7 @@
 
 #define VERSION 1
 #define FLAG_TIER 1
+#define ONE_PRESENT 3           /* a run of one slot */
 
 struct chunk_layout chunk_layout(unsigned metrics, bool tier)
 {
@@ -190,9 +191,45 @@ static void add_id(struct chunk_writer *w, uint32_t row)
 void chunk_add_single(struct chunk_writer *w, uint32_t row, const int64_t *values)
 {
 	add_id(w, row);
-	buf_addc(&w->runs, 3);          /* one slot, present */
+	buf_addc(&w->runs, ONE_PRESENT);
 	for (unsigned c = 0; c < w->layout.n; c++)
 		varint_add_signed(&w->values[c], values[c]);
+}
+
+static void add_column(struct buf *to, const struct chunk_single *rows, size_t n, const int64_t *values, size_t stride)
+{
+	if (!buf_reserve(to, n * VARINT_MAX))
+		return;
+	uint8_t *end = (uint8_t *)to->data + to->len;
+	for (size_t i = 0; i < n; i++)
+		end = varint_write(end, varint_zigzag(values[rows[i].at * stride]));
+	to->len = (size_t)(end - (uint8_t *)to->data);
+}
+
+void chunk_add_singles(struct chunk_writer *w, const struct chunk_single *rows, size_t n, const int64_t *values, size_t stride,
+                       const int *from)
+{
+	for (size_t i = 0; i < n; i++)
+		add_id(w, rows[i].row);
+	if (buf_reserve(&w->runs, n)) {
+		memset(w->runs.data + w->runs.len, ONE_PRESENT, n);
+		w->runs.len += n;
+	}
+	for (unsigned c = 0; c < w->layout.n; c++)
+		add_column(&w->values[c], rows, n, values + from[c], stride);
+}
+
+/* The first slot after at that is not like it. */
+static unsigned end_of_run(unsigned at, unsigned slots, const uint8_t *present, const int64_t *values, unsigned n)
+{
+	const int64_t *first = values + (size_t)at * n, *v = first + n;
+	unsigned end = at + 1;
+	for (; end < slots && present[end] == present[at]; end++, v += n)
+		if (present[at])
+			for (unsigned c = 0; c < n; c++)
+				if (v[c] != first[c])
+					return end;
+	return end;
 }
 
 void chunk_add_row(struct chunk_writer *w, uint32_t row, const uint8_t *present, const int64_t *values)
@@ -201,10 +238,7 @@ void chunk_add_row(struct chunk_writer *w, uint32_t row, const uint8_t *present,
 	add_id(w, row);
 	for (unsigned at = 0, end; at < w->slots; at = end) {
 		const int64_t *first = values + (size_t)at * n;
-		end = at + 1;
-		while (end < w->slots && present[end] == present[at] &&
-		       (!present[at] || memcmp(values + (size_t)end * n, first, n * sizeof *values) == 0))
-			end++;
+		end = end_of_run(at, w->slots, present, values, n);
 		varint_add(&w->runs, (uint64_t)(end - at) << 1 | (present[at] ? 1 : 0));
 		if (present[at])
 			for (unsigned c = 0; c < n; c++)
@@ -313,6 +347,8 @@ const uint8_t *chunk_next_info(struct chunk_reader *r, size_t *ret_n)
 bool chunk_read_row(struct chunk_reader *r, uint8_t *present, int64_t *values)
 {
 	unsigned n = r->layout.n, length;
+	if (r->slots == 1)
+		return chunk_next_run(r, 0, &length, (bool *)present, values);
 	for (unsigned at = 0; at < r->slots; at += length) {
 		int64_t run[CHUNK_COLUMNS_MAX] = { 0 };
 		bool there;

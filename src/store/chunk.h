@@ -73,6 +73,12 @@ void chunk_writer_finish(struct chunk_writer *w);
 void chunk_add_info(struct chunk_writer *w, const void *bytes, size_t n);
 /* One slot, one row: the whole of an open profile is this. */
 void chunk_add_single(struct chunk_writer *w, uint32_t row, const int64_t *values);
+/* The same for n rows by ascending number. Of each column c, values[at * stride + from[c]] is the value of a row. */
+struct chunk_single {
+	uint32_t row, at;
+};
+void chunk_add_singles(struct chunk_writer *w, const struct chunk_single *rows, size_t n, const int64_t *values, size_t stride,
+                       const int *from);
 /* present: a byte per slot; values: slots * columns. */
 void chunk_add_row(struct chunk_writer *w, uint32_t row, const uint8_t *present, const int64_t *values);
 /* Appends the body to out. E_NOMEM, E_LIMIT. */

@@ -55,7 +55,10 @@ static int64_t times(int64_t a, unsigned n)
 static uint32_t find_row(struct fold *f, uint32_t row, struct error *err)
 {
 	bool new;
+	if (f->next < f->rows.n && f->rows.keys[f->next] == row)
+		return f->next++;
 	uint32_t at = numbers_place(&f->rows, row, &new);
+	f->next = new ? f->next : at + 1;
 	if (at == INDEX_NONE || !memory_grow((void **)&f->at, &f->at_capacity, (size_t)at + 1, sizeof *f->at, INDEX_NONE)) {
 		error_nomem(err, "the stacks of a range");
 		return INDEX_NONE;
@@ -274,6 +277,7 @@ int fold_chunk(struct fold *f, const struct chunk_head *h, const void *body, siz
 		return 0;
 	f->metrics |= h->layout.metrics;
 	f->epoch++;
+	f->next = 0;
 	f->matrix_rows = 0;
 	int failed = chunk_open(&f->reader, h, body, n, err);
 	if (!failed)

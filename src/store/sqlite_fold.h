@@ -28,6 +28,7 @@ struct fold {
 	struct connection *c;
 	struct spending *spending;
 	struct numbers rows;
+	uint32_t next;                  /* where the chunk's next row probably is in rows: its rows come as those of the chunk before did */
 	struct fold_row *at;            /* by place in rows */
 	size_t at_capacity;
 	uint32_t epoch;                 /* chunks folded */

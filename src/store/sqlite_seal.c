@@ -15,7 +15,6 @@ struct part {
 	struct chunk_head head;
 	struct chunk_reader reader;
 	unsigned first;                 /* its place among all slots */
-	bool has_row;
 };
 
 struct sealing {
@@ -91,35 +90,48 @@ static int gather(struct sealing *g, uint32_t series, int tier, int64_t before_m
 	return rc < 0 ? rc : 0;
 }
 
-static int add_rows(struct sealing *g, struct error *err)
+#define NO_ROW UINT32_MAX
+
+static uint32_t next_row(struct part *p)
+{
+	return chunk_next_row(&p->reader) ? p->reader.row : NO_ROW;
+}
+
+/* Of all parts the values of the rows that are the next, side by side. rows: each part's current row. */
+static int add_rows_of(struct sealing *g, uint32_t *rows, uint8_t *present, int64_t *values, struct error *err)
 {
 	unsigned columns = g->parts[0].head.layout.n;
-	uint8_t *present = malloc(g->slots);
-	int64_t *values = malloc((size_t)g->slots * columns * sizeof *values);
-	int failed = present && values ? 0 : error_nomem(err, "a chunk");
 	for (size_t i = 0; i < g->n; i++)
-		g->parts[i].has_row = chunk_next_row(&g->parts[i].reader);
-	while (!failed) {
-		uint32_t row = UINT32_MAX;
+		rows[i] = next_row(&g->parts[i]);
+	for (;;) {
+		uint32_t row = NO_ROW;
 		for (size_t i = 0; i < g->n; i++)
-			if (g->parts[i].has_row && g->parts[i].reader.row < row)
-				row = g->parts[i].reader.row;
-		if (row == UINT32_MAX)
+			row = rows[i] < row ? rows[i] : row;
+		if (row == NO_ROW)
 			break;
 		memset(present, 0, g->slots);
-		for (size_t i = 0; i < g->n && !failed; i++) {
+		for (size_t i = 0; i < g->n; i++) {
 			struct part *p = &g->parts[i];
-			if (!p->has_row || p->reader.row != row)
+			if (rows[i] != row)
 				continue;
-			if (!chunk_read_row(&p->reader, present + p->first, values + (size_t)p->first * columns))
-				failed = error_set(err, E_FORMAT, "%s: a chunk of %lld is damaged", g->s->path, (long long)p->head.slots[0].time_ms);
-			p->has_row = chunk_next_row(&p->reader);
+			chunk_read_row(&p->reader, present + p->first, values + (size_t)p->first * columns);
+			rows[i] = next_row(p); /* NO_ROW when that failed */
 		}
 		chunk_add_row(&g->writer, row, present, values);
 	}
-	for (size_t i = 0; i < g->n && !failed; i++)
+	for (size_t i = 0; i < g->n; i++)
 		if (g->parts[i].reader.failed)
-			failed = error_set(err, E_FORMAT, "%s: a chunk of %lld is damaged", g->s->path, (long long)g->parts[i].head.slots[0].time_ms);
+			return error_set(err, E_FORMAT, "%s: a chunk of %lld is damaged", g->s->path, (long long)g->parts[i].head.slots[0].time_ms);
+	return 0;
+}
+
+static int add_rows(struct sealing *g, struct error *err)
+{
+	uint32_t *rows = malloc(g->n * sizeof *rows);
+	uint8_t *present = malloc(g->slots);
+	int64_t *values = malloc((size_t)g->slots * g->parts[0].head.layout.n * sizeof *values);
+	int failed = rows && present && values ? add_rows_of(g, rows, present, values, err) : error_nomem(err, "a chunk");
+	free(rows);
 	free(present);
 	free(values);
 	return failed;

@@ -16,25 +16,28 @@
 
 #define KEYS 256
 #define DAY_MS 86400000
-#define OPEN_LEVEL 1            /* of zstd: an open profile is written once more within minutes */
+#define OPEN_LEVEL (-1)         /* of zstd: an open profile is written once more within minutes */
 
 struct key {
 	uint64_t high, low;
 };
 
-struct entry {
-	uint32_t row, sample;
+/* Of a mapping: the key of its build, and what makes a file offset of an address. */
+struct place {
+	uint64_t key, shift;
 };
 
 struct translator {
 	uint64_t seed[2], keys[KEYS];
-	struct idmap strings, frames, labels, rows;
+	struct idmap strings, builds, frames, labels, rows;
 	/* Of the profile at hand, by its numbers; 0: not looked for yet. */
 	uint32_t *string_ids, *build_ids, *frame_ids, *label_ids;
 	size_t strings_capacity, builds_capacity, frames_capacity, labels_capacity;
+	uint64_t *location_keys;
+	struct place *places;
 	struct key *sample_keys;
-	struct entry *order;
-	size_t samples_capacity, order_capacity;
+	struct chunk_single *order, *order_scratch;
+	size_t locations_capacity, places_capacity, samples_capacity, order_capacity, scratch_capacity;
 	struct buf blob, info;
 	struct chunk_writer writer;
 };
@@ -57,8 +60,9 @@ struct translator *translator_new(void)
 	if (getrandom(t->seed, sizeof t->seed, GRND_NONBLOCK) < 0)
 		t->seed[0] = hash_u64((uintptr_t)t);
 	for (size_t i = 0; i < KEYS; i++)
-		t->keys[i] = hash_mix(t->seed[0], i) | 1;
+		t->keys[i] = hash_mix(t->seed[0], i);
 	idmap_init(&t->strings, 1 << 16);
+	idmap_init(&t->builds, 1 << 14);
 	idmap_init(&t->frames, 1 << 18);
 	idmap_init(&t->labels, 1 << 16);
 	idmap_init(&t->rows, 1 << 20);
@@ -77,8 +81,11 @@ void translator_free(struct translator *t)
 	free(t->build_ids);
 	free(t->frame_ids);
 	free(t->label_ids);
+	free(t->location_keys);
+	free(t->places);
 	free(t->sample_keys);
 	free(t->order);
+	free(t->order_scratch);
 	buf_finish(&t->blob);
 	buf_finish(&t->info);
 	chunk_writer_finish(&t->writer);
@@ -88,6 +95,7 @@ void translator_free(struct translator *t)
 void translator_forget(struct translator *t)
 {
 	idmap_clear(&t->strings);
+	idmap_clear(&t->builds);
 	idmap_clear(&t->frames);
 	idmap_clear(&t->labels);
 	idmap_clear(&t->rows);
@@ -236,17 +244,25 @@ static uint32_t intern_build(struct passage *g, uint32_t mapping)
 	const char *build_id = profile_text(g->p, m->build_id), *path = profile_text(g->p, m->file);
 	size_t path_n = strings_length(&g->p->strings, m->file);
 	enum build_kind kind = build_kind_of(g->p, m);
+	struct key k = key_of(g->t, *build_id ? build_id : path, *build_id ? strings_length(&g->p->strings, m->build_id) : path_n,
+	                      (uint64_t)kind << 1 | (*build_id != '\0'));
+	struct idmap_entry *e = idmap_find(&g->t->builds, k.high, k.low);
+	if (e)
+		return *slot = e->id;
 	int failed;
 	*slot = find_build(g->c, kind, build_id, path, path_n, &failed, g->err);
 	if (failed)
 		return no(g, failed);
 	sqlite3_stmt *q = *slot ? NULL : ask(g, S_ADD_BUILD);
-	if (!q)
-		return *slot;
-	sqlite3_bind_int(q, 1, kind);
-	sqlite3_bind_text(q, 2, build_id, -1, SQLITE_STATIC);
-	bind_bytes(q, 3, path, path_n);
-	return *slot = added(g, q);
+	if (q) {
+		sqlite3_bind_int(q, 1, kind);
+		sqlite3_bind_text(q, 2, build_id, -1, SQLITE_STATIC);
+		bind_bytes(q, 3, path, path_n);
+		*slot = added(g, q);
+	}
+	if (*slot)
+		idmap_put(&g->t->builds, k.high, k.low, *slot, 0);
+	return *slot;
 }
 
 void add_lines(struct buf *to, const struct profile *p, const struct location *l, string_number *number, void *context)
@@ -365,33 +381,77 @@ static uint32_t intern_labels(struct passage *g, uint32_t set_number)
 
 /* --- stacks and rows --- */
 
-/* Of the frames further out. */
-static uint64_t stack_key(const struct translator *t, uint32_t i)
+/* Of a frame without names: its build and offset. One to one within a build. */
+static uint64_t plain_key(const struct place *place, uint64_t address)
 {
-	return hash_mix(t->seed[1], i) | 1;
+	uint64_t key = hash_mix(place->key, address + place->shift);
+	return key ? key : 1;
 }
 
-/* Multilinear: the chance that two stacks agree is that of the unknown keys. */
+/* The keys of locations that are no more than a place; 0 stays for the others. */
+static void make_location_keys(struct passage *g)
+{
+	const struct profile *p = g->p;
+	struct translator *t = g->t;
+	const struct place nowhere = { t->seed[0], 0 };
+	memset(t->places, 0, p->n_mappings * sizeof *t->places);
+	for (size_t i = 0; i < p->n_locations; i++) {
+		const struct location *l = &p->locations[i];
+		t->location_keys[i] = 0;
+		if (l->n_lines || l->folded)
+			continue;
+		struct place *place = l->mapping == PROFILE_NONE ? NULL : &t->places[l->mapping];
+		if (place && !place->key)
+			*place = (struct place){ hash_mix(t->seed[0], intern_build(g, l->mapping)) | 1, location_file_offset(p, l) - l->address };
+		t->location_keys[i] = plain_key(place ? place : &nowhere, l->address);
+	}
+}
+
+/* One with names: they are compared in the store once. */
+static uint64_t named_key(struct passage *g, uint32_t location)
+{
+	uint32_t id = g->t->frame_ids[location] ? g->t->frame_ids[location] : intern_frame(g, location);
+	return g->t->location_keys[location] = hash_mix(g->t->seed[1], id) | 1;
+}
+
+/* Of the frames further out. */
+static uint64_t further_key(const struct translator *t, uint32_t i)
+{
+	return i < KEYS ? t->keys[i] : hash_mix(t->seed[1], i);
+}
+
+static uint64_t location_key(struct passage *g, uint32_t location)
+{
+	uint64_t key = g->t->location_keys[location];
+	return __builtin_expect(key != 0, 1) ? key : named_key(g, location);
+}
+
+/* Products of pairs of sums with unknown keys (NH): the chance that two stacks agree is 2^-64. */
 static struct key key_of_stack(struct passage *g, const struct stack *s)
 {
-	const struct translator *t = g->t;
+	const uint64_t *keys = g->t->keys;
 	const uint32_t *frames = g->p->frames + s->first;
-	unsigned __int128 sum = s->n;
-	for (uint32_t i = 0; i < s->n; i++) {
-		uint32_t id = t->frame_ids[frames[i]];
-		if (__builtin_expect(!id, 0) && !(id = intern_frame(g, frames[i])))
-			break;
-		sum += (unsigned __int128)(__builtin_expect(i < KEYS, 1) ? t->keys[i] : stack_key(t, i)) * ((uint64_t)id + 1);
+	uint32_t i = 0, near = s->n < KEYS ? s->n & ~1u : KEYS;
+	unsigned __int128 sum = 0;
+	for (; i < near; i += 2)
+		sum += (unsigned __int128)(location_key(g, frames[i]) + keys[i]) * (location_key(g, frames[i + 1]) + keys[i + 1]);
+	for (; i < s->n; i += 2) {
+		uint64_t second = i + 1 < s->n ? location_key(g, frames[i + 1]) : 0;
+		sum += (unsigned __int128)(location_key(g, frames[i]) + further_key(g->t, i)) * (second + further_key(g->t, i + 1));
 	}
-	return (struct key){ (uint64_t)(sum >> 64), (uint64_t)sum };
+	return (struct key){ (uint64_t)(sum >> 64) ^ s->n, (uint64_t)sum };
 }
 
 static uint32_t look_up_stack(struct passage *g, const struct stack *s)
 {
 	struct buf *b = &g->t->blob;
+	const uint32_t *frames = g->p->frames + s->first;
+	for (uint32_t i = 0; i < s->n && !g->failed; i++)
+		if (!g->t->frame_ids[frames[i]])
+			intern_frame(g, frames[i]);
 	buf_reset(b);
 	for (uint32_t i = 0; i < s->n; i++)
-		varint_add(b, g->t->frame_ids[g->p->frames[s->first + i]]);
+		varint_add(b, g->t->frame_ids[frames[i]]);
 	if (b->failed)
 		return no(g, error_nomem(g->err, "a stack"));
 	return by_hash(g, S_FIND_STACK, S_ADD_STACK, b->data, b->len, 0);
@@ -452,12 +512,30 @@ static uint32_t intern_row(struct passage *g, uint32_t stack, uint32_t labels, u
 
 /* --- a profile --- */
 
-static int by_row(const void *a, const void *b)
+/* By row, and those of one row as they were: by radix, eleven bits at a time. */
+static void sort_by_row(struct translator *t, size_t n)
 {
-	const struct entry *x = a, *y = b;
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	return (x->sample > y->sample) - (x->sample < y->sample);
+	enum { BITS = 11, BINS = 1 << BITS };
+	for (unsigned shift = 0; shift < 32; shift += BITS) {
+		uint32_t ends[BINS] = { 0 };
+		for (size_t i = 0; i < n; i++)
+			ends[t->order[i].row >> shift & (BINS - 1)]++;
+		if (ends[t->order[0].row >> shift & (BINS - 1)] == n)
+			continue;
+		for (uint32_t bin = 0, at = 0; bin < BINS; bin++) {
+			uint32_t here = ends[bin];
+			ends[bin] = at;
+			at += here;
+		}
+		for (size_t i = 0; i < n; i++)
+			t->order_scratch[ends[t->order[i].row >> shift & (BINS - 1)]++] = t->order[i];
+		struct chunk_single *sorted = t->order_scratch;
+		size_t capacity = t->scratch_capacity;
+		t->order_scratch = t->order;
+		t->scratch_capacity = t->order_capacity;
+		t->order = sorted;
+		t->order_capacity = capacity;
+	}
 }
 
 static bool clear(uint32_t **ids, size_t *capacity, size_t n)
@@ -472,8 +550,11 @@ static bool make_room(struct translator *t, const struct profile *p)
 {
 	return clear(&t->string_ids, &t->strings_capacity, p->strings.n) && clear(&t->build_ids, &t->builds_capacity, p->n_mappings) &&
 	       clear(&t->frame_ids, &t->frames_capacity, p->n_locations) && clear(&t->label_ids, &t->labels_capacity, p->n_label_sets) &&
+	       memory_grow((void **)&t->location_keys, &t->locations_capacity, p->n_locations + 1, sizeof *t->location_keys, INDEX_NONE) &&
+	       memory_grow((void **)&t->places, &t->places_capacity, p->n_mappings + 1, sizeof *t->places, INDEX_NONE) &&
 	       memory_grow((void **)&t->sample_keys, &t->samples_capacity, p->n_samples + 1, sizeof *t->sample_keys, INDEX_NONE) &&
-	       memory_grow((void **)&t->order, &t->order_capacity, p->n_samples + 1, sizeof *t->order, INDEX_NONE);
+	       memory_grow((void **)&t->order, &t->order_capacity, p->n_samples + 1, sizeof *t->order, INDEX_NONE) &&
+	       memory_grow((void **)&t->order_scratch, &t->scratch_capacity, p->n_samples + 1, sizeof *t->order, INDEX_NONE);
 }
 
 /* First all keys, so that the table's lines are on their way when they are needed. */
@@ -516,12 +597,12 @@ static uint32_t find_row(struct passage *g, size_t sample)
 /* The same stack with the same labels more than once: the next one is the second of its kind, and so on. */
 static void tell_twins_apart(struct passage *g)
 {
-	struct entry *order = g->t->order;
+	struct chunk_single *order = g->t->order;
 	size_t n = g->p->n_samples;
 	bool moved = false;
 	for (size_t i = 0, end; i < n && !g->failed; i = end) {
 		for (end = i + 1; end < n && order[end].row == order[i].row; end++) {
-			const struct sample *s = &g->p->samples[order[end].sample];
+			const struct sample *s = &g->p->samples[order[end].at];
 			uint32_t stack = look_up_stack(g, &g->p->stacks[s->stack]);
 			uint32_t row = intern_row(g, stack, g->t->label_ids[s->labels] - 1, (uint32_t)(end - i));
 			g->t->sample_keys[end].low = row;
@@ -533,23 +614,23 @@ static void tell_twins_apart(struct passage *g)
 			order[k].row = (uint32_t)g->t->sample_keys[k].low;
 	}
 	if (moved)
-		qsort(order, n, sizeof *order, by_row);
+		sort_by_row(g->t, n);
 }
 
 static void find_rows(struct passage *g)
 {
-	struct entry *order = g->t->order;
+	struct chunk_single *order = g->t->order;
 	bool sorted = true, twins = false;
 	size_t n = g->p->n_samples;
 	for (size_t i = 0; i < n && !g->failed; i++) {
-		order[i] = (struct entry){ find_row(g, i), (uint32_t)i };
+		order[i] = (struct chunk_single){ find_row(g, i), (uint32_t)i };
 		sorted = sorted && (i == 0 || order[i - 1].row < order[i].row);
 	}
 	if (sorted || g->failed)
 		return;
-	qsort(order, n, sizeof *order, by_row);
+	sort_by_row(g->t, n);
 	for (size_t i = 1; i < n && !twins; i++)
-		twins = order[i].row == order[i - 1].row;
+		twins = g->t->order[i].row == g->t->order[i - 1].row;
 	if (twins)
 		tell_twins_apart(g);
 }
@@ -637,18 +718,15 @@ bool slot_info_read(const uint8_t *bytes, size_t n, int64_t time_ms, struct slot
 static void write_rows(struct passage *g, const struct chunk_layout *l, struct chunk_slot *slot)
 {
 	const struct profile *p = g->p;
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct entry *e = &g->t->order[i];
-		int64_t values[METRICS];
-		for (int m = 0; m < METRICS; m++) {
-			if (l->sum[m] < 0)
-				continue;
-			int64_t v = p->values[e->sample * p->n_types + (size_t)p->metric[m]];
-			values[l->sum[m]] = v;
-			slot->last[m] += (double)v;
-		}
-		chunk_add_single(&g->t->writer, e->row, values);
+	int from[METRICS];
+	for (int m = 0; m < METRICS; m++) {
+		if (l->sum[m] < 0)
+			continue;
+		from[l->sum[m]] = p->metric[m];
+		for (size_t i = 0; i < p->n_samples; i++)
+			slot->last[m] += (double)p->values[i * p->n_types + (size_t)p->metric[m]];
 	}
+	chunk_add_singles(&g->t->writer, g->t->order, p->n_samples, p->values, p->n_types, from);
 }
 
 int translate(struct sqlite_store *s, const struct store_profile *what, struct buf *head, struct buf *data, unsigned *ret_metrics,
@@ -668,6 +746,7 @@ int translate(struct sqlite_store *s, const struct store_profile *what, struct b
 		return failed;
 	if (!make_room(t, p))
 		return error_nomem(err, "a profile's samples");
+	make_location_keys(&g);
 	make_keys(&g);
 	find_rows(&g);
 	add_info(&g, &source, what->time_ms);
