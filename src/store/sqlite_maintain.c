@@ -1,6 +1,7 @@
 /*
  * What has to be done now and then, one short transaction a step. What there is to do for the series is looked up in the writer's memory
- * and put on a list; a step takes one from it. Then what is too old, too much, or empty pages.
+ * and put on a list; a step takes one from it. Each series has its turn, a roll until there is nothing left to roll. When the list is done, and before
+ * there is another, however much comes in: what is too old, too much, or empty pages.
  */
 #include <stdlib.h>
 
@@ -107,12 +108,10 @@ static int work(struct sqlite_store *s, int64_t now_ms, struct error *err)
 	st = failed ? (struct series_state){ 0 } : *slot;
 	if (!failed && w.kind == WORK_SEAL) {
 		failed = seal_chunk(s, w.series, TIER_RAW, 0, s->options.chunk_profiles, &st, err);
-		done = failed || !should_seal(s, &st, now_ms);
 	} else if (!failed && w.kind == WORK_ROLL) {
 		failed = roll(s, w.series, now_ms, &st, &done, err);
 	} else if (!failed && w.kind == WORK_GAUGES) {
 		failed = seal_gauges(s, w.series, TIER_RAW, INT64_MAX, &st, err);
-		done = failed || st.n_gauges < tier_chunk_slots[TIER_RAW];
 	} else if (!failed) {
 		failed = forget(s, w.series, err);
 		st.known = false;
@@ -269,14 +268,18 @@ int sqlite_maintain(struct store *store, int64_t now_ms, bool *ret_more, struct 
 	if (s->options.read_only)
 		return error_set(err, E_USAGE, "%s: was opened to be read", s->path);
 	pthread_mutex_lock(&s->write_lock);
-	int failed = s->work_n ? 0 : look_around(s, now_ms, err);
+	int failed = s->work_n || s->work_done ? 0 : look_around(s, now_ms, err);
 	if (!failed && s->work_n) {
 		failed = work(s, now_ms, err);
+		s->work_done = s->work_n == 0;
 		more = true;
 	} else if (!failed) {
+		bool looks_again = s->work_done;
 		failed = drop_aged(s, now_ms, &more, err);
 		if (!failed && !more)
 			failed = keep_size(s, now_ms, &more, err);
+		s->work_done = s->work_done && more;
+		more = more || looks_again;
 	}
 	pthread_mutex_unlock(&s->write_lock);
 	*ret_more = !failed && more;

@@ -166,6 +166,7 @@ struct sqlite_store {
 	struct translator *translator;  /* W: profiles to rows */
 	struct work *work;              /* W: what store_maintain has still to do, the last one first */
 	size_t work_n, work_capacity;
+	bool work_done;                 /* W: all of it; what is too old or too much goes before there is more */
 	pthread_mutex_t pool_lock;
 	struct connection *pool[POOL_MAX];   /* pool_lock: idle ones */
 	size_t pool_n;

@@ -563,6 +563,31 @@ static void what_is_old_or_too_much_goes(void **state)
 	}
 }
 
+/* Each step of looking after it has something to fold, as much comes in: what is too much goes all the same. */
+static void much_that_comes_in_keeps_nothing_too_old(void **state)
+{
+	(void)state;
+	struct store *s = NULL;
+	struct store_info info;
+	struct store_options o = { .max_bytes = 800000, .chunk_profiles = 2 };
+	struct process w = process_of(0);
+	bool more;
+	remove_store();
+	assert_int_equal(store_open(path, &o, &s, NULL), 0);
+	uint32_t series = add_series(s, "a:1", 1);
+	for (unsigned k = 0; k < 1200; k++) {
+		struct profile *p = random_profile(&w, k, START + k * 1000LL);
+		append(s, series, START + k * 1000LL, p);
+		profile_free(p);
+		if (k % 2)
+			assert_int_equal(store_maintain(s, START + k * 1000LL, &more, NULL), 0);
+	}
+	assert_int_equal(store_info(s, &info, NULL), 0);
+	assert_int_equal(info.n_profiles, 1200);
+	assert_true(info.tiers[TIER_RAW].profiles + info.n_open < 1200);
+	store_close(s);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -587,6 +612,7 @@ int main(void)
 		cmocka_unit_test(gauges_are_rolled_up),
 		cmocka_unit_test(tiers_say_what_their_profiles_say),
 		cmocka_unit_test(what_is_old_or_too_much_goes),
+		cmocka_unit_test(much_that_comes_in_keeps_nothing_too_old),
 		cmocka_unit_test(series_are_found_by_labels),
 		cmocka_unit_test(names_that_come_late_hold_for_old_profiles),
 		cmocka_unit_test(what_makes_no_sense_is_refused_and_changes_nothing),
