@@ -35,7 +35,8 @@ BOMB = gzip.compress(b"heap_v2/1\n" + b"\n" * (80 << 20), 1)
 
 
 class Targets(http.server.ThreadingHTTPServer):
-    """state["base"]: the good one's process; state["seen"]: how often each path was asked."""
+    """state["base"]: the good one's process; state["seen"]: how often each path was asked;
+    state["grown"]: when /grows was asked, and how many objects it told."""
     daemon_threads = True
     request_queue_size = 256
     allow_reuse_address = True
@@ -83,6 +84,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         state["query"] = self.path
         if path == "/good":
             self.answer(200, dump(state["base"]))
+        elif path == "/grows":
+            grown = state.setdefault("grown", [])
+            grown.append((time.time(), len(grown) % 1000 + 1))
+            self.answer(200, dump(state["base"], grown[-1][1]))
         elif path == "/other":
             self.answer(200, dump(0x560000000000 + state["seen"][path] * 0x1000000))
         elif path == "/gz":

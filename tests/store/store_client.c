@@ -5,6 +5,10 @@
  *   store_client fill FILE SEED COUNT [STEP-MS]   COUNT profiles more for each of two series, folding now and then; 0: without end
  *   store_client verify FILE                      reads "ack" lines: each must be there and equal; then a check
  *   store_client torment FILE SEED                under faults (see faults.c): appends until told to stop by the end of its input
+ *   store_client list FILE [NAME=VALUE]           what is there, of all series or those with that label:
+ *                                                   series ID PROFILES LABELS (name=value,...)
+ *                                                   point ID TIME PROFILES MEAN MAX LAST: bytes in use; each profile, else the finest buckets
+ *   store_client read FILE                        reads lines "ID TIME"; says "profile ID TIME BYTES", in use in the last one until then
  */
 #include <inttypes.h>
 #include <unistd.h>
@@ -180,6 +184,78 @@ static int torment(const char *file)
 	return 0;
 }
 
+static int list_one(struct store *s, const struct store_series_info *info, struct error *err)
+{
+	struct store_range range = { &info->series, 1, INT64_MIN, INT64_MAX };
+	struct store_point *points;
+	size_t n;
+	printf("series %u %" PRIu64 " ", info->series, info->n_profiles);
+	for (size_t i = 0; i < info->who.n_labels; i++)
+		printf("%s%s=%s", i ? "," : "", info->who.labels[i].name, info->who.labels[i].value);
+	printf("\n");
+	int failed = store_totals(s, &range, 0, NULL, &points, &n, err);
+	if (failed)
+		return failed;
+	for (size_t i = 0; i < n; i++)
+		printf("point %u %" PRId64 " %u %.17g %.17g %.17g\n", info->series, points[i].time_ms, points[i].n, points[i].mean[INUSE_SPACE],
+		       points[i].max[INUSE_SPACE], points[i].last[INUSE_SPACE]);
+	free(points);
+	return 0;
+}
+
+static int list(const char *file, char *label)
+{
+	struct store *s = NULL;
+	struct error err = { 0 };
+	struct store_series_info *all;
+	size_t n;
+	char *value = label ? strchr(label, '=') : NULL;
+	if (value)
+		*value++ = '\0';
+	struct store_matcher match = { label, MATCH_EQUAL, value };
+	if (store_open(file, &(struct store_options){ .read_only = true }, &s, &err))
+		return fail("open", &err);
+	int failed = store_find_series(s, &match, value ? 1 : 0, INT64_MIN, INT64_MAX, &all, &n, &err);
+	for (size_t i = 0; i < n && !failed; i++)
+		failed = list_one(s, &all[i], &err);
+	if (failed)
+		return fail("list", &err);
+	store_series_free(all, n);
+	store_close(s);
+	return 0;
+}
+
+static double bytes_in_use(const struct profile *p)
+{
+	double sum = 0;
+	int column = p->metric[INUSE_SPACE];
+	for (size_t i = 0; i < p->n_samples && column >= 0; i++)
+		sum += (double)p->values[i * p->n_types + (size_t)column];
+	return sum;
+}
+
+static int read_each(const char *file)
+{
+	struct store *s = NULL;
+	struct error err = { 0 };
+	uint32_t series;
+	int64_t time;
+	char line[64];
+	if (store_open(file, &(struct store_options){ .read_only = true }, &s, &err))
+		return fail("open", &err);
+	while (fgets(line, sizeof line, stdin)) {
+		struct profile *p;
+		if (sscanf(line, "%u %" SCNd64, &series, &time) != 2)
+			continue;
+		if (store_read(s, series, time, NULL, &p, &err))
+			return fail("read", &err);
+		printf("profile %u %" PRId64 " %.17g\n", series, time, bytes_in_use(p));
+		profile_free(p);
+	}
+	store_close(s);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
@@ -189,5 +265,9 @@ int main(int argc, char **argv)
 		return verify(argv[2]);
 	if (argc > 2 && strcmp(argv[1], "torment") == 0)
 		return torment(argv[2]);
+	if (argc > 2 && strcmp(argv[1], "list") == 0)
+		return list(argv[2], argc > 3 ? argv[3] : NULL);
+	if (argc > 2 && strcmp(argv[1], "read") == 0)
+		return read_each(argv[2]);
 	return 2;
 }
