@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""record.py HEAPGAUGE [TARGETS [SECONDS [STACKS]]]: a recorder with many simulated targets every 15 s. Targets are two small servers under many labels, which answer from
-memory, and a fifth of each profile's stacks changes from one answer to the next. Prints lateness, memory and CPU of the recorder, and what the rest of the machine did."""
+"""record.py HEAPGAUGE [TARGETS [SECONDS [STACKS]]]: a recorder with many simulated targets every 15 s, while one client asks what the page asks.
+
+Targets are two small servers under many labels, which answer from memory, and a fifth of each profile's stacks changes from one answer to the
+next. Prints lateness, memory and CPU of the recorder, how long the page's questions took, and what the rest of the machine did.
+"""
 import os
 import random
 import shutil
@@ -9,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.parse
 import urllib.request
 
 program = sys.argv[1]
@@ -68,6 +73,23 @@ def serve(listener, answers):
         connection.close()
 
 
+def questions(began):
+    """What the page asks of a target and of the fleet now: (name, route, parameters)."""
+    now = int(time.time() * 1000)
+    lately = max(now - 900000, began)
+    half = (lately + now) // 2
+    one, some = {"match": '{instance="t3"}', "from": lately, "to": now}, {"match": '{instance=~"t1.?"}', "from": lately, "to": now}
+    return [("series", "series", {}), ("totals of one", "totals", one), ("totals of all", "totals", {"from": lately, "to": now, "limit": 20}),
+            ("page at a moment", "page", {"match": one["match"], "at": now - 20000}), ("page, average", "page", one),
+            ("page, average of 11", "page", some), ("page, two ranges", "page", dict(one, base_from=lately, base_to=half, **{"from": half})),
+            ("page, growth", "page", dict(one, view="growth")), ("leaks", "leaks", one),
+            ("pprof at a moment", "profile", {"match": one["match"], "at": now - 20000})]
+
+
+def rank(sorted_times, part):
+    return sorted_times[min(len(sorted_times) - 1, int(len(sorted_times) * part))] * 1000
+
+
 def cpu_seconds(pid):
     with open("/proc/%d/stat" % pid) as f:
         fields = f.read().rsplit(")", 1)[1].split()
@@ -103,7 +125,7 @@ def main():
     r = subprocess.Popen([program, "record", "--listen", "127.0.0.1:0", "--store", os.path.join(folder, "s.db"), "-c", config],
                          stdout=subprocess.PIPE)
     url = r.stdout.readline().decode().strip()
-    most, rows, query_ms = 0, [], []
+    most, rows, times = 0, [], {}
 
     def metrics():
         with urllib.request.urlopen(url + "/metrics", timeout=30) as a:
@@ -111,16 +133,25 @@ def main():
 
     try:
         began, cpu, machine = time.monotonic(), cpu_seconds(r.pid), machine_seconds()
+        began_ms, turn = int(time.time() * 1000), 0
         while time.monotonic() - began < seconds:
-            time.sleep(5)
-            m = metrics()
-            most = max(most, m["process_resident_memory_bytes"])
-            rows.append((time.monotonic() - began, m["process_resident_memory_bytes"], m["heapgauge_queue_items"]))
-            asked = time.monotonic()
-            with urllib.request.urlopen(url + "/api/v1/totals?step=60000&match=%7Binstance%3D%22t1%22%7D&from=" + str(int(time.time() * 1000) - 600000) +
-                                        "&to=" + str(int(time.time() * 1000)), timeout=30) as a:
-                a.read()
-            query_ms.append((time.monotonic() - asked) * 1000)
+            time.sleep(0.5)
+            if time.monotonic() - began < 60:
+                continue # there is nothing to look at yet
+            if turn % 10 == 0:
+                m = metrics()
+                most = max(most, m["process_resident_memory_bytes"])
+                rows.append((time.monotonic() - began, m["process_resident_memory_bytes"]))
+            asked = questions(began_ms)
+            name, route, parameters = asked[turn % len(asked)]
+            turn += 1
+            at = time.monotonic()
+            try:
+                with urllib.request.urlopen("%s/api/v1/%s?%s" % (url, route, urllib.parse.urlencode(parameters)), timeout=30) as a:
+                    a.read()
+            except urllib.error.HTTPError as why:
+                sys.exit("%s: %s %s" % (name, why, why.read().decode(errors="replace")))
+            times.setdefault(name, []).append(time.monotonic() - at)
         took, cpu, machine = time.monotonic() - began, cpu_seconds(r.pid) - cpu, machine_seconds() - machine
         m = metrics()
     finally:
@@ -141,8 +172,12 @@ def main():
     print("recorder's RSS     %.0f MB at most, %.0f to %.0f MB in the second half" % (most / 1e6, min(half) / 1e6, max(half) / 1e6))
     print("recorder's CPU     %.1f %% of one core (%.2f ms a scrape)" % (100 * cpu / took, 1000 * cpu / max(1, m["heapgauge_scrapes_total"])))
     print("machine            %.1f of %d cores busy in all, load %.1f" % (machine / took, os.cpu_count(), os.getloadavg()[0]))
-    print("a total, asked     %.0f ms median, %.0f ms at most" % (sorted(query_ms)[len(query_ms) // 2], max(query_ms)))
     print("store              %.1f MB" % (size / 1e6))
+    print("%-20s %6s %10s %8s %9s" % ("question", "n", "median ms", "p99 ms", "worst ms"))
+    every = sorted(t for some in times.values() for t in some)
+    for name, some in list(times.items()) + [("all", every)]:
+        some = sorted(some)
+        print("%-20s %6d %10.1f %8.1f %9.1f" % (name, len(some), rank(some, 0.5), rank(some, 0.99), some[-1] * 1000))
 
 
 main()

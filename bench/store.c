@@ -179,7 +179,7 @@ static double fold_rate(struct store *store, const uint32_t *series)
 		fold_init(&f, c, &spending);
 		for (unsigned i = 0; i < TARGETS; i++) {
 			fold_reset(&f);
-			if (scan_chunks(&(struct scan){ c, series[i], TIER_RAW, 0, INT64_MAX, fold_visit, &f, false }, &err))
+			if (scan_chunks(&(struct scan){ c, series[i], TIER_RAW, 0, INT64_MAX, fold_visit, &f, .heads = false }, &err))
 				stop("fold", &err);
 			samples += (uint64_t)f.total.n * STACKS;
 		}

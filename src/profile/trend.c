@@ -12,6 +12,7 @@
 #define N_RHO 17
 #define PRIOR_WALKLESS 0.65     /* that there is no random walk (rho = 0); the other 16 share the rest evenly */
 #define LEAST_WEIGHT 1e-4       /* parts of the mixture below this don't move a quantile */
+#define SUM_NU 128              /* degrees of freedom up to which Student's t is summed up */
 
 /* --- Student's t ---------------------------------------------------------- */
 
@@ -36,29 +37,69 @@ static double beta_fraction(double a, double b, double x, double log_beta)
 	return f * exp(a * log(x) + b * log1p(-x) - log_beta) / a;
 }
 
-/* log B(nu / 2, 1 / 2): the same for all t. */
-static double student_constant(double nu)
+/*
+ * One Student's t for many values of t. With cos^2 = nu / (nu + t^2) and whole nu the chance of |T| < t is
+ * sin * (1 + cos^2 * 1/2 + cos^4 * 1/2 * 3/4 + ...) for even nu, and (angle + sin * cos * (1 + cos^2 * 2/3 + ...)) * 2 / pi
+ * for odd ones, nu / 2 terms (Abramowitz and Stegun 26.7.3 and 4): exact to 1e-15, but a tail that is smaller is lost in it.
+ */
+struct student {
+	double nu, log_beta;            /* log B(nu / 2, 1 / 2) */
+	double terms[SUM_NU / 2];
+	size_t n_terms;
+	bool odd;
+};
+
+static struct student student_new(double nu)
 {
-	return lgamma(nu / 2) + lgamma(0.5) - lgamma((nu + 1) / 2);
+	struct student s = { .nu = nu, .log_beta = lgamma(nu / 2) + lgamma(0.5) - lgamma((nu + 1) / 2) };
+	if (nu > SUM_NU || nu != floor(nu))
+		return s;
+	s.odd = fmod(nu, 2) != 0;
+	double term = 1;
+	for (double k = s.odd ? 3 : 2; k <= nu; k += 2) {
+		s.terms[s.n_terms++] = term;
+		term *= (k - 1) / k;
+	}
+	return s;
 }
 
-static double student(double t, double nu, double log_beta)
+/* Also of the far tails, to twelve digits. */
+static double student_at(const struct student *s, double t)
 {
-	double x = nu / (nu + t * t), a = nu / 2, tail;
+	double nu = s->nu, x = nu / (nu + t * t), a = nu / 2, tail;
 	if (t == 0)
 		return 0.5;
 	if (!(x > 0))
 		tail = 0;
 	else if (x < (a + 1) / (a + 2.5))
-		tail = beta_fraction(a, 0.5, x, log_beta);
+		tail = beta_fraction(a, 0.5, x, s->log_beta);
 	else
-		tail = 1 - beta_fraction(0.5, a, t * t / (nu + t * t), log_beta);
+		tail = 1 - beta_fraction(0.5, a, t * t / (nu + t * t), s->log_beta);
 	return t > 0 ? 1 - tail / 2 : tail / 2;
+}
+
+/* The same to 1e-14, ten times as fast. */
+static double student_near(const struct student *s, double t)
+{
+	if (s->n_terms == 0)
+		return student_at(s, t);
+	double x = s->nu / (s->nu + t * t), sum = 0, sine = t / sqrt(s->nu + t * t);
+	for (size_t i = s->n_terms; i-- > 0;)
+		sum = sum * x + s->terms[i];
+	double within = s->odd ? (atan(t / sqrt(s->nu)) + sine * sqrt(x) * sum) * M_2_PI : sine * sum;
+	return 0.5 + within / 2;
 }
 
 double student_cdf(double t, double nu)
 {
-	return student(t, nu, student_constant(nu));
+	struct student s = student_new(nu);
+	return student_at(&s, t);
+}
+
+double student_cdf_near(double t, double nu)
+{
+	struct student s = student_new(nu);
+	return student_near(&s, t);
 }
 
 /* --- one covariance ------------------------------------------------------- */
@@ -175,15 +216,15 @@ struct part {
 struct mixture {
 	struct part parts[N_RHO];
 	size_t n;
-	double nu, log_beta;
+	struct student student;
 };
 
-static double mixture_cdf(const struct mixture *m, double x)
+static double mixture_cdf(const struct mixture *m, double x, double cdf(const struct student *, double))
 {
 	double sum = 0, all = 0;
 	for (size_t i = 0; i < m->n; i++) {
 		const struct part *q = &m->parts[i];
-		double below = q->error > 0 ? student((x - q->centre) / q->error, m->nu, m->log_beta)
+		double below = q->error > 0 ? cdf(&m->student, (x - q->centre) / q->error)
 		               : x == q->centre ? 0.5 : x > q->centre;
 		sum += q->weight * below;
 		all += q->weight;
@@ -203,15 +244,15 @@ static double mixture_quantile(const struct mixture *m, double p)
 	if (!(error > 0) && low == high)
 		return low;
 	double step = fmax(error, (high - low) / 2) * 3;
-	double at_low = mixture_cdf(m, low -= step) - p, at_high = mixture_cdf(m, high += step) - p;
+	double at_low = mixture_cdf(m, low -= step, student_near) - p, at_high = mixture_cdf(m, high += step, student_near) - p;
 	for (int i = 0; i < 60 && at_low > 0; i++, step *= 2)
-		at_low = mixture_cdf(m, low -= step) - p;
+		at_low = mixture_cdf(m, low -= step, student_near) - p;
 	for (int i = 0; i < 60 && at_high < 0; i++, step *= 2)
-		at_high = mixture_cdf(m, high += step) - p;
+		at_high = mixture_cdf(m, high += step, student_near) - p;
 	int side = 0;
 	for (int i = 0; i < 100 && high - low > 1e-5 * error; i++) {
 		double x = i % 4 == 3 ? (low + high) / 2 : (low * at_high - high * at_low) / (at_high - at_low);
-		double at = mixture_cdf(m, x) - p;
+		double at = mixture_cdf(m, x, student_near) - p;
 		if (at < 0) {
 			low = x;
 			at_low = at;
@@ -240,7 +281,7 @@ static struct slope standing(double zero_weight, double duration)
 static struct slope mix(const struct fit fits[N_RHO], size_t second, size_t first, double nu, double weight,
                         const double durations[MOST_COLUMNS])
 {
-	struct mixture m = { .nu = nu, .log_beta = student_constant(nu) };
+	struct mixture m = { .student = student_new(nu) };
 	double means[MOST_COLUMNS] = { 0 }, least = 0;
 	bool both = first != SIZE_MAX;
 	for (size_t r = 0; r < N_RHO; r++)
@@ -261,7 +302,7 @@ static struct slope mix(const struct fit fits[N_RHO], size_t second, size_t firs
 	}
 	struct slope s = { .rate = means[second] - (both ? means[first] : 0) };
 	s.interval = (struct interval){ mixture_quantile(&m, 0.025), mixture_quantile(&m, 0.975) };
-	double below = mixture_cdf(&m, 0);
+	double below = mixture_cdf(&m, 0, student_at);
 	s.p_value = fmin(1, 2 * fmin(below, 1 - below));
 	return s;
 }

@@ -81,7 +81,8 @@ void trend_slope(const struct trend_points *p, double weight, double zero_weight
 void trend_halves(const struct trend_points *p, size_t split, double weight, double zero_weight,
                   struct slope *ret_earlier, struct slope *ret_later, struct slope *ret_change);
 
-/* Distribution function of Student's t with nu degrees of freedom. */
+/* Distribution function of Student's t with nu degrees of freedom; near: to 1e-13 in all, for when a far tail's own digits don't matter. */
 double student_cdf(double t, double nu);
+double student_cdf_near(double t, double nu);
 
 #endif

@@ -21,7 +21,10 @@ static const char *const texts[STATEMENTS] = {
 #undef X
 };
 
-/* What is not a number of SQLite's is a number of 32 bits, given once. Hashes are unseeded hash_bytes. */
+/*
+ * What is not a number of SQLite's is a number of 32 bits, given once. Hashes are unseeded hash_bytes. Heads are in an index, too: those of
+ * many series lie together there, without what they are the heads of.
+ */
 static const char schema[] =
     "CREATE TABLE strings(id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, text BLOB NOT NULL);"
     "CREATE INDEX strings_hash ON strings(hash);"
@@ -42,10 +45,10 @@ static const char schema[] =
     " started INTEGER NOT NULL, build_id TEXT NOT NULL, first INTEGER, last INTEGER, n INTEGER NOT NULL, metrics INTEGER NOT NULL);"
     "CREATE INDEX series_hash ON series(hash);"
     "CREATE TABLE open (id INTEGER PRIMARY KEY, series INTEGER NOT NULL, t INTEGER NOT NULL, head BLOB NOT NULL, data BLOB NOT NULL);"
-    "CREATE UNIQUE INDEX open_time ON open (series, t);"
+    "CREATE INDEX open_heads ON open (series, t, head);"
     "CREATE TABLE chunks(id INTEGER PRIMARY KEY, series INTEGER NOT NULL, tier INTEGER NOT NULL, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL,"
     " n INTEGER NOT NULL, samples INTEGER NOT NULL, head BLOB NOT NULL, data BLOB NOT NULL);"
-    "CREATE UNIQUE INDEX chunks_time ON chunks(series, tier, t0);"
+    "CREATE INDEX chunks_heads ON chunks(series, tier, t0, head);"
     "CREATE INDEX chunks_age ON chunks(tier, t1);"
     "CREATE TABLE gauges(id INTEGER PRIMARY KEY, series INTEGER NOT NULL, tier INTEGER NOT NULL, t INTEGER NOT NULL, t1 INTEGER NOT NULL,"
     " data BLOB NOT NULL);"

@@ -342,7 +342,7 @@ static int scan_open(const struct scan *s, struct error *err)
 		sqlite3_bind_int64(q, 2, s->from_ms - 1);
 		rc = visit_all(s, q, err);
 	}
-	if (rc || !(q = db_statement(s->c, S_RANGE_OPEN, err)))
+	if (rc || !(q = db_statement(s->c, s->heads ? S_HEADS_OPEN : S_RANGE_OPEN, err)))
 		return rc ? rc : err->code;
 	sqlite3_bind_int64(q, 1, s->series);
 	sqlite3_bind_int64(q, 2, from);
@@ -352,7 +352,7 @@ static int scan_open(const struct scan *s, struct error *err)
 
 int scan_chunks(const struct scan *s, struct error *err)
 {
-	sqlite3_stmt *q = db_statement(s->c, S_RANGE_CHUNKS, err);
+	sqlite3_stmt *q = db_statement(s->c, s->heads ? S_HEADS_CHUNKS : S_RANGE_CHUNKS, err);
 	if (!q)
 		return err->code;
 	sqlite3_bind_int64(q, 1, s->series);

@@ -63,6 +63,7 @@ struct scan {
 	int (*visit)(void *context, const struct chunk_head *h, sqlite3_stmt *q, unsigned first, unsigned end, struct error *err);
 	void *context;
 	bool with_before;               /* also the chunk with the last slot before from_ms: then perhaps first == end */
+	bool heads;                     /* there is no body */
 };
 /* Raw: sealed chunks, then open profiles. */
 int scan_chunks(const struct scan *s, struct error *err);

@@ -57,9 +57,12 @@
 	X(SERIES_SEALED, "UPDATE series SET last = ?2, n = n + ?3 WHERE id = ?1")                                                  \
 	X(ADD_OPEN, "INSERT INTO open (series, t, head, data) VALUES(?1, ?2, ?3, ?4)")                                              \
 	X(RANGE_OPEN, "SELECT id, t, head, data FROM open WHERE series = ?1 AND t >= ?2 AND t < ?3 ORDER BY t")                    \
+	X(HEADS_OPEN, "SELECT id, t, head FROM open WHERE series = ?1 AND t >= ?2 AND t < ?3 ORDER BY t")                          \
 	X(LAST_OPEN, "SELECT id, t, head, data FROM open WHERE series = ?1 AND t <= ?2 ORDER BY t DESC LIMIT 1")                   \
 	X(ADD_CHUNK, "INSERT INTO chunks(series, tier, t0, t1, n, samples, head, data) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")    \
 	X(RANGE_CHUNKS, "SELECT id, t0, head, data FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 >= coalesce("               \
+	                "(SELECT max(t0) FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 <= ?3), ?3) AND t0 < ?4 ORDER BY t0")  \
+	X(HEADS_CHUNKS, "SELECT id, t0, head FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 >= coalesce("                     \
 	                "(SELECT max(t0) FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 <= ?3), ?3) AND t0 < ?4 ORDER BY t0")  \
 	X(LAST_CHUNK, "SELECT id, t0, head, data FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 <= ?3 ORDER BY t0 DESC LIMIT 1") \
 	X(FIRST_CHUNK, "SELECT t0 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 LIMIT 1")                                \

@@ -321,7 +321,8 @@ static int fold_range(struct fold *f, uint32_t series, int64_t from_ms, int64_t 
 	int failed = plan_range(f->c, PLAN_PROFILES, series, from_ms, to_ms, TIER_DAY, &plan, err);
 	for (size_t i = 0; i < plan.n && !failed; i++) {
 		const struct piece *p = &plan.pieces[i];
-		struct scan scan = { f->c, series, p->tier, p->from_ms, p->to_ms, fold_visit, f, allocated && p->tier == TIER_RAW };
+		struct scan scan = { f->c, series, p->tier, p->from_ms, p->to_ms, fold_visit, f,
+		                     .with_before = allocated && p->tier == TIER_RAW };
 		f->has_before = false;
 		failed = scan_chunks(&scan, err);
 	}
@@ -509,10 +510,10 @@ int sqlite_moments(struct store *store, uint32_t series, int64_t from_ms, int64_
 	for (size_t i = 0; i < plan.n && !failed; i++) {
 		const struct piece *p = &plan.pieces[i];
 		all_raw = all_raw && p->tier == TIER_RAW;
-		failed = scan_chunks(&(struct scan){ c, series, p->tier, p->from_ms, p->to_ms, add_times, &t, false }, err);
+		failed = scan_chunks(&(struct scan){ c, series, p->tier, p->from_ms, p->to_ms, add_times, &t, .heads = true }, err);
 	}
 	if (!failed && !all_raw)
-		failed = scan_chunks(&(struct scan){ c, series, TIER_PIN, from_ms, to_ms, add_times, &t, false }, err);
+		failed = scan_chunks(&(struct scan){ c, series, TIER_PIN, from_ms, to_ms, add_times, &t, .heads = true }, err);
 	db_end_read(s, c);
 	if (failed) {
 		free(t.items);

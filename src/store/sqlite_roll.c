@@ -57,7 +57,8 @@ static int find_pending(struct sqlite_store *s, uint32_t series, int tier, struc
 	state->pending_ms[tier] = INT64_MAX;
 	if (failed)
 		return failed;
-	failed = scan_chunks(&(struct scan){ &s->writer, series, tier - 1, from, INT64_MAX, first_slot, &state->pending_ms[tier], false }, err);
+	failed = scan_chunks(&(struct scan){ &s->writer, series, tier - 1, from, INT64_MAX, first_slot, &state->pending_ms[tier],
+	                         .heads = true }, err);
 	return failed < 0 ? failed : 0;
 }
 
@@ -153,7 +154,7 @@ static int roll_bucket(struct sqlite_store *s, struct fold *f, uint32_t series, 
 {
 	fold_reset(f);
 	int failed = scan_chunks(&(struct scan){ &s->writer, series, tier - 1, begin, begin + tier_bucket_ms[tier], fold_visit, f,
-	                                         tier == TIER_5_MINUTES }, err);
+	                                         .with_before = tier == TIER_5_MINUTES }, err);
 	if (!failed && f->total.n == 0)
 		return error_set(err, E_FORMAT, "%s: damaged: series %u has nothing at %lld", s->path, series, (long long)begin);
 	if (!failed)

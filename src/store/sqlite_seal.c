@@ -298,7 +298,7 @@ int pin_peak(struct sqlite_store *s, uint32_t series, int64_t hour_ms, struct er
 	buf_init(&g.head, 1 << 20);
 	buf_init(&g.data, CHUNK_BODY_MAX);
 	chunk_writer_init(&g.writer);
-	int failed = scan_chunks(&(struct scan){ &s->writer, series, TIER_RAW, hour_ms, hour_ms + HOUR_MS, look_for_peak, &p, false }, err);
+	int failed = scan_chunks(&(struct scan){ &s->writer, series, TIER_RAW, hour_ms, hour_ms + HOUR_MS, look_for_peak, &p, .with_before = false }, err);
 	if (!failed && p.head.n) {
 		struct chunk_head h = { p.head.layout, &p.head.slots[p.slot], 1 };
 		chunk_writer_begin(&g.writer, h.layout, 1);

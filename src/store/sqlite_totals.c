@@ -70,7 +70,7 @@ static int add_series(struct points *p, struct connection *c, const struct store
 	int failed = plan_range(c, PLAN_PROFILES, p->series, r->from_ms, r->to_ms, plan_coarsest(p->step_ms), &plan, err);
 	for (size_t i = 0; i < plan.n && !failed; i++) {
 		const struct piece *piece = &plan.pieces[i];
-		failed = scan_chunks(&(struct scan){ c, p->series, piece->tier, piece->from_ms, piece->to_ms, visit, p, false }, err);
+		failed = scan_chunks(&(struct scan){ c, p->series, piece->tier, piece->from_ms, piece->to_ms, visit, p, .heads = true }, err);
 	}
 	for (size_t i = p->first; i < p->n; i++)
 		for (int m = INUSE_OBJECTS; m < METRICS; m++)

@@ -193,6 +193,10 @@ static void student_is_its_integral(void **state)
 	for (size_t i = 0; i < sizeof nus / sizeof *nus; i++)
 		for (size_t k = 0; k < sizeof ts / sizeof *ts; k++)
 			assert_near(student_cdf(ts[k], nus[i]), dense_cdf(ts[k], nus[i]), 1e-8);
+	for (double nu = 1; nu < 150; nu++)
+		for (double t = -20; t <= 20; t += 0.37)
+			assert_true(fabs(student_cdf_near(t, nu) - student_cdf(t, nu)) < 1e-13);
+	assert_true(student_cdf_near(0.5, 2.5) == student_cdf(0.5, 2.5));
 	/* Tables. */
 	assert_near(student_cdf(12.7062, 1), 0.975, 1e-6);
 	assert_near(student_cdf(2.22814, 10), 0.975, 1e-6);
