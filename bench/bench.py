@@ -308,6 +308,14 @@ def machine_lines(options, peers):
              options.load), "", "Versions: " + "; ".join(versions) + "."]
 
 
+def recorder_lines(options):
+    """What record.py prints, as it is."""
+    seconds = 180 if options.quick else 1800
+    say("a recorder with 1,000 simulated targets, for %d minutes" % (seconds / 60))
+    report = output(sys.executable, HERE + "/record.py", options.heapgauge, "1000", str(seconds), "2000")
+    return ["## Recorder", "", "```"] + report.splitlines() + ["```"]
+
+
 def write_results(options, lines):
     path = options.results or "%s/results/%s.md" % (HERE, datetime.date.today())
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -341,8 +349,10 @@ def main():
     lines += page_lines(options, peers[0]) + [""] + reader_lines(options) + [""]
     say("dumps inside the program")
     lines += agent_cost.table(options.work, options.build, options.sizes) + [""]
-    say("names in a child process and inside of the program")
+    say("the store")
     lines += ["", "## Store", ""] + store.table(options.work + "/store", options.build, options.heapgauge, 1 if options.quick else 24) + [""]
+    lines += recorder_lines(options) + [""]
+    say("names in a child process and inside of the program")
     lines += symbolize_cost.table(options.build, options.work, 10 if options.quick else symbolize_cost.COPIES,
                                   symbolize_cost.ROUNDS)[0]
     write_results(options, lines)
