@@ -197,7 +197,7 @@ def compare(labels, expected, found, now, limited):
             covered[i] = True
         by_itself += length == 1
     if found.profiles != len(expected.times) and found.points:
-        wrong.append("%s: %d came, %d are known of" % (labels, len(expected.times), found.profiles))
+        wrong.append("%s: %d were stored, it says %d" % (labels, len(expected.times), found.profiles))
     # A bucket goes by when it began.
     missing = [t for t, there in zip(expected.times, covered) if not there]
     if not limited:

@@ -1,12 +1,14 @@
 /*
  * Preloaded: system calls on files whose name has HEAPGAUGE_FAULT_FILE in it fail as the file HEAPGAUGE_FAULT_PLAN says, which is read
  * again at each call: "CALL ERRNO AFTER COUNT": after AFTER more such calls COUNT of them fail. CALL: open, write, sync, truncate, read,
- * or any of the writing ones: change. Short writes for ENOSPC: half is written first, as a full disk does.
+ * any of the writing ones: change, or those of a file whose name ends like HEAPGAUGE_FAULT_FILE, not of the log beside it: main. Short
+ * writes for ENOSPC: half is written first, as a full disk does. Each that failed is a line of HEAPGAUGE_FAULT_PLAN.felt.
  */
 #undef _FILE_OFFSET_BITS           /* both widths have their own name here */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,13 +17,15 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static struct {
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {                    /* lock */
 	char call[16];
 	int error;
 	long after, count;
 	char raw[64];
 } plan;
-static unsigned char watched[1024];
+static unsigned char watched[1024];     /* by descriptor */
+enum { BESIDE = 1, MAIN };
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -41,16 +45,31 @@ static void read_plan(void)
 		plan.count = 0;
 }
 
-static bool fails(const char *call, bool changes)
+static void note(const char *call)
 {
+	char path[1024], line[24];
+	snprintf(path, sizeof path, "%s.felt", getenv("HEAPGAUGE_FAULT_PLAN"));
+	int n = snprintf(line, sizeof line, "%s\n", call);
+	int fd = REAL(open)(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0 && REAL(write)(fd, line, (size_t)n) == n)
+		REAL(close)(fd);
+}
+
+/* fd: what is to be changed; -1: nothing. */
+static bool fails(const char *call, int fd)
+{
+	pthread_mutex_lock(&lock);
 	read_plan();
-	if (plan.count <= 0 || (strcmp(plan.call, call) != 0 && !(changes && strcmp(plan.call, "change") == 0)))
-		return false;
-	if (plan.after-- > 0)
-		return false;
-	plan.count--;
-	errno = plan.error;
-	return true;
+	bool is_meant = strcmp(plan.call, call) == 0 || (fd >= 0 && strcmp(plan.call, "change") == 0) ||
+	                (fd >= 0 && watched[fd] == MAIN && strcmp(plan.call, "main") == 0);
+	bool failing = is_meant && plan.count > 0 && plan.after-- <= 0;
+	if (failing) {
+		note(call);
+		plan.count--;
+		errno = plan.error;
+	}
+	pthread_mutex_unlock(&lock);
+	return failing;
 }
 
 static bool is_watched(int fd)
@@ -61,15 +80,16 @@ static bool is_watched(int fd)
 static int opened(int fd, const char *path)
 {
 	const char *part = getenv("HEAPGAUGE_FAULT_FILE");
+	const char *at = part ? strstr(path, part) : NULL;
 	if (fd >= 0 && fd < (int)sizeof watched)
-		watched[fd] = part && strstr(path, part) != NULL;
+		watched[fd] = !at ? 0 : at[strlen(part)] ? BESIDE : MAIN;
 	return fd;
 }
 
 static bool open_fails(const char *path)
 {
 	const char *part = getenv("HEAPGAUGE_FAULT_FILE");
-	return part && strstr(path, part) && fails("open", false);
+	return part && strstr(path, part) && fails("open", -1);
 }
 
 #define OPEN(name)                                                          \
@@ -95,7 +115,7 @@ int close(int fd)
 
 ssize_t write(int fd, const void *bytes, size_t n)
 {
-	if (!is_watched(fd) || !fails("write", true))
+	if (!is_watched(fd) || !fails("write", fd))
 		return REAL(write)(fd, bytes, n);
 	return plan.error == ENOSPC && n > 1 ? REAL(write)(fd, bytes, n / 2) : -1;
 }
@@ -103,7 +123,7 @@ ssize_t write(int fd, const void *bytes, size_t n)
 #define PWRITE(name, offset)                                                                          \
 	ssize_t name(int fd, const void *bytes, size_t n, offset at)                                  \
 	{                                                                                             \
-		if (!is_watched(fd) || !fails("write", true))                                         \
+		if (!is_watched(fd) || !fails("write", fd))                                         \
 			return REAL(name)(fd, bytes, n, at);                                          \
 		if (plan.error == ENOSPC && n > 1) {                                                  \
 			REAL(name)(fd, bytes, n / 2, at);                                             \
@@ -117,27 +137,27 @@ PWRITE(pwrite64, off64_t)
 #define PREAD(name, offset)                                                                           \
 	ssize_t name(int fd, void *bytes, size_t n, offset at)                                        \
 	{                                                                                             \
-		return is_watched(fd) && fails("read", false) ? -1 : REAL(name)(fd, bytes, n, at);    \
+		return is_watched(fd) && fails("read", -1) ? -1 : REAL(name)(fd, bytes, n, at);    \
 	}
 PREAD(pread, off_t)
 PREAD(pread64, off64_t)
 
 int fsync(int fd)
 {
-	return is_watched(fd) && fails("sync", true) ? -1 : REAL(fsync)(fd);
+	return is_watched(fd) && fails("sync", fd) ? -1 : REAL(fsync)(fd);
 }
 
 int fdatasync(int fd)
 {
-	return is_watched(fd) && fails("sync", true) ? -1 : REAL(fdatasync)(fd);
+	return is_watched(fd) && fails("sync", fd) ? -1 : REAL(fdatasync)(fd);
 }
 
 int ftruncate(int fd, off_t n)
 {
-	return is_watched(fd) && fails("truncate", true) ? -1 : REAL(ftruncate)(fd, n);
+	return is_watched(fd) && fails("truncate", fd) ? -1 : REAL(ftruncate)(fd, n);
 }
 
 int ftruncate64(int fd, off64_t n)
 {
-	return is_watched(fd) && fails("truncate", true) ? -1 : REAL(ftruncate64)(fd, n);
+	return is_watched(fd) && fails("truncate", fd) ? -1 : REAL(ftruncate64)(fd, n);
 }
