@@ -124,7 +124,7 @@ static sqlite3_stmt *range(struct connection *c, uint32_t series, int tier, int6
 static int find_pending(struct sqlite_store *s, uint32_t series, int tier, struct series_state *state, struct error *err)
 {
 	int64_t from, *pending = &state->gauges_pending_ms[tier];
-	int failed = plan_rolled_until(&s->writer, PLAN_GAUGES, series, tier, &from, err);
+	int failed = rolled_until(s, PLAN_GAUGES, series, tier, &from, err);
 	*pending = INT64_MAX;
 	if (failed)
 		return failed;

@@ -50,10 +50,22 @@ static int first_slot(void *context, const struct chunk_head *h, sqlite3_stmt *q
 	return 1;
 }
 
+int rolled_until(struct sqlite_store *s, enum plan_what what, uint32_t series, int tier, int64_t *ret, struct error *err)
+{
+	int failed = 0;
+	*ret = INT64_MIN;
+	for (int t = tier; t < TIERS && !failed; t++) {
+		int64_t until = INT64_MIN;
+		failed = plan_rolled_until(&s->writer, what, series, t, &until, err);
+		*ret = until > *ret ? until : *ret;
+	}
+	return failed;
+}
+
 static int find_pending(struct sqlite_store *s, uint32_t series, int tier, struct series_state *state, struct error *err)
 {
 	int64_t from;
-	int failed = plan_rolled_until(&s->writer, PLAN_PROFILES, series, tier, &from, err);
+	int failed = rolled_until(s, PLAN_PROFILES, series, tier, &from, err);
 	state->pending_ms[tier] = INT64_MAX;
 	if (failed)
 		return failed;

@@ -21,6 +21,8 @@ int pin_peak(struct sqlite_store *s, uint32_t series, int64_t hour_ms, struct er
 /* sqlite_roll.c: buckets that are over, until there are no more (*ret_done) or some time went by. state is brought up to date. */
 int roll_profiles(struct sqlite_store *s, uint32_t series, int64_t now_ms, struct series_state *state, bool *ret_done, struct error *err);
 bool roll_is_due(const struct series_state *state, int64_t now_ms);
+/* Since when nothing has been rolled up to this tier: what is in a coarser one was in this one, whose buckets may all be dropped by now. */
+int rolled_until(struct sqlite_store *s, enum plan_what what, uint32_t series, int tier, int64_t *ret, struct error *err);
 int roll_find_pending(struct sqlite_store *s, uint32_t series, struct series_state *state, struct error *err);
 
 /* sqlite_gauges_roll.c: the same for gauges. */
