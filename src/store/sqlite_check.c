@@ -82,8 +82,10 @@ struct checking {
 	struct buf *findings;
 	unsigned n;
 	uint64_t profiles;
-	uint8_t *rows, *frames;         /* a bit for each number there is */
-	uint64_t n_rows, n_frames;
+	struct present {
+		uint8_t *bits;          /* a bit for each number there is */
+		uint64_t n;
+	} rows, frames, strings, builds;
 	struct chunk_reader reader;
 };
 
@@ -95,13 +97,19 @@ static void find(struct checking *k, const char *where, int64_t number, const ch
 		buf_printf(k->findings, "%s %lld: %s\n", where, (long long)number, what);
 }
 
-static bool has(const uint8_t *bits, uint64_t n, uint64_t number)
+static bool has(const struct present *p, uint64_t number)
 {
-	return number < n && bits[number / 8] & 1u << number % 8;
+	return number < p->n && p->bits[number / 8] & 1u << number % 8;
+}
+
+/* 0 is none. */
+static bool has_or_none(const struct present *p, uint64_t number)
+{
+	return number == 0 || has(p, number);
 }
 
 /* All numbers of a table. */
-static int read_numbers(struct checking *k, enum sqlite_statement which, const char *table, uint8_t **ret_bits, uint64_t *ret_n, struct error *err)
+static int read_numbers(struct checking *k, enum sqlite_statement which, const char *table, struct present *ret, struct error *err)
 {
 	struct error why;
 	size_t capacity = 0;
@@ -112,16 +120,16 @@ static int read_numbers(struct checking *k, enum sqlite_statement which, const c
 	while ((rc = db_step(k->c, q, "checking", &why)) > 0) {
 		uint64_t id = (uint64_t)sqlite3_column_int64(q, 0);
 		size_t before = capacity;
-		if (id > UINT32_MAX || !memory_grow((void **)ret_bits, &capacity, (size_t)(id / 8 + 1), 1, UINT32_MAX)) {
+		if (id > UINT32_MAX || !memory_grow((void **)&ret->bits, &capacity, (size_t)(id / 8 + 1), 1, UINT32_MAX)) {
 			sqlite3_reset(q);
 			return error_nomem(err, "the check");
 		}
-		memset(*ret_bits + before, 0, capacity - before);
-		(*ret_bits)[id / 8] |= (uint8_t)(1u << id % 8);
-		*ret_n = id >= *ret_n ? id + 1 : *ret_n;
+		memset(ret->bits + before, 0, capacity - before);
+		ret->bits[id / 8] |= (uint8_t)(1u << id % 8);
+		ret->n = id >= ret->n ? id + 1 : ret->n;
 	}
 	if (rc < 0)
-		find(k, table, (int64_t)*ret_n, why.text);
+		find(k, table, (int64_t)ret->n, why.text);
 	return 0;
 }
 
@@ -133,7 +141,7 @@ static bool check_rows(struct checking *k, const struct chunk_head *h, double (*
 	int64_t *values = malloc(h->n * h->layout.n * sizeof *values);
 	*ret_why = values ? "damaged: its rows can't be read" : "no memory to check it";
 	while (values && chunk_next_row(r)) {
-		if (!has(k->rows, k->n_rows, r->row)) {
+		if (!has(&k->rows, r->row)) {
 			*ret_why = "damaged: it has a stack that isn't there";
 			break;
 		}
@@ -155,6 +163,18 @@ static bool check_rows(struct checking *k, const struct chunk_head *h, double (*
 	return whole;
 }
 
+static bool check_info(const struct checking *k, const struct slot_info *i)
+{
+	const uint32_t strings[] = { i->source.name, i->period_type, i->period_unit, i->drop_frames, i->keep_frames, i->doc_url };
+	struct varint_reader comments = i->comments;
+	bool ok = has_or_none(&k->builds, i->main_build);
+	for (size_t n = 0; n < sizeof strings / sizeof *strings; n++)
+		ok = ok && has_or_none(&k->strings, strings[n]);
+	for (uint64_t n = 0; n < i->n_comments && ok; n++)
+		ok = has_or_none(&k->strings, varint_next(&comments)) && !comments.failed;
+	return ok;
+}
+
 static bool check_chunk(struct checking *k, const struct chunk_head *h, const void *body, size_t n, struct error *why)
 {
 	double (*sums)[METRICS] = calloc(h->n, sizeof *sums);
@@ -168,6 +188,8 @@ static bool check_chunk(struct checking *k, const struct chunk_head *h, const vo
 		const uint8_t *bytes = chunk_next_info(&k->reader, &length);
 		ok = bytes && slot_info_read(bytes, length, h->slots[i].last_ms, &info);
 		text = "damaged: what it says of where its profiles are from is cut off";
+		if (ok && !(ok = check_info(k, &info)))
+			text = "damaged: it has a name or a binary that isn't there";
 	}
 	ok = ok && check_rows(k, h, sums, &text);
 	if (!ok && text)
@@ -219,14 +241,57 @@ static void check_gauges(struct checking *k, int64_t id)
 		find(k, "gauges", id, why.text);
 }
 
-static int check_stack(struct checking *k, sqlite3_stmt *q)
+static struct varint_reader column_numbers(sqlite3_stmt *q, int column)
 {
-	const uint8_t *bytes = sqlite3_column_blob(q, 1);
-	struct varint_reader r = { bytes, bytes ? bytes + sqlite3_column_bytes(q, 1) : NULL, false };
+	const uint8_t *bytes = sqlite3_column_blob(q, column);
+	return (struct varint_reader){ bytes, bytes ? bytes + sqlite3_column_bytes(q, column) : NULL, false };
+}
+
+static bool check_stack(struct checking *k, sqlite3_stmt *q)
+{
+	struct varint_reader r = column_numbers(q, 1);
 	while (r.at < r.end)
-		if (!has(k->frames, k->n_frames, varint_next(&r)) || r.failed)
-			return -1;
-	return 0;
+		if (!has(&k->frames, varint_next(&r)) || r.failed)
+			return false;
+	return true;
+}
+
+/* Goes with add_lines. */
+static bool check_lines(struct checking *k, struct varint_reader *r)
+{
+	bool ok = true;
+	for (uint64_t n = varint_next(r); n > 0 && ok && !r->failed; n--) {
+		for (int i = 0; i < 3; i++)
+			ok = has_or_none(&k->strings, varint_next(r)) && ok;
+		for (int i = 0; i < 3; i++)
+			varint_next(r);
+	}
+	return ok && !r->failed;
+}
+
+static bool check_frame(struct checking *k, sqlite3_stmt *q)
+{
+	struct varint_reader own = column_numbers(q, 2), names = column_numbers(q, 3);
+	bool ok = has_or_none(&k->builds, (uint64_t)sqlite3_column_int64(q, 1));
+	if (own.at) {
+		varint_next(&own);
+		ok = check_lines(k, &own) && ok;
+	}
+	return ok && (!names.at || check_lines(k, &names));
+}
+
+static bool check_labels(struct checking *k, sqlite3_stmt *q)
+{
+	struct varint_reader r = column_numbers(q, 1);
+	while (r.at < r.end) {
+		for (int i = 0; i < 3; i++)
+			if (!has_or_none(&k->strings, varint_next(&r)))
+				return false;
+		varint_next(&r);
+		if (r.failed)
+			return false;
+	}
+	return true;
 }
 
 /* Goes through a list, also where a page of it is damaged: then that is the finding. */
@@ -259,13 +324,25 @@ static void each_gauges(struct checking *k, sqlite3_stmt *q)
 
 static void each_stack(struct checking *k, sqlite3_stmt *q)
 {
-	if (check_stack(k, q))
+	if (!check_stack(k, q))
 		find(k, "stack", sqlite3_column_int64(q, 0), "damaged: it has a frame that isn't there");
+}
+
+static void each_frame(struct checking *k, sqlite3_stmt *q)
+{
+	if (!check_frame(k, q))
+		find(k, "frame", sqlite3_column_int64(q, 0), "damaged: it has a name or a binary that isn't there");
+}
+
+static void each_labels(struct checking *k, sqlite3_stmt *q)
+{
+	if (!check_labels(k, q))
+		find(k, "label set", sqlite3_column_int64(q, 0), "damaged: it has a word that isn't there");
 }
 
 static void each_orphan(struct checking *k, sqlite3_stmt *q)
 {
-	find(k, "row", sqlite3_column_int64(q, 0), "damaged: its stack or its labels aren't there");
+	find(k, "row", sqlite3_column_int64(q, 0), "damaged: its stack, its labels or the row it is counted with aren't there");
 }
 
 static void each_line(struct checking *k, sqlite3_stmt *q)
@@ -284,20 +361,28 @@ int sqlite_check(struct store *store, struct buf *findings, uint64_t *ret_profil
 	if (!c)
 		return err->code;
 	struct checking k = { .c = c, .findings = findings };
-	int failed = read_numbers(&k, S_ROW_IDS, "rows", &k.rows, &k.n_rows, err);
+	int failed = read_numbers(&k, S_ROW_IDS, "rows", &k.rows, err);
 	if (!failed)
-		failed = read_numbers(&k, S_FRAME_IDS, "frames", &k.frames, &k.n_frames, err);
+		failed = read_numbers(&k, S_FRAME_IDS, "frames", &k.frames, err);
+	if (!failed)
+		failed = read_numbers(&k, S_STRING_IDS, "strings", &k.strings, err);
+	if (!failed)
+		failed = read_numbers(&k, S_BUILD_IDS, "builds", &k.builds, err);
 	if (!failed) {
 		each(&k, S_QUICK_CHECK, "file", each_line);
 		each(&k, S_ORPHANS, "rows", each_orphan);
 		each(&k, S_ALL_STACKS, "stacks", each_stack);
+		each(&k, S_ALL_FRAMES, "frames", each_frame);
+		each(&k, S_ALL_LABELS, "label sets", each_labels);
 		each(&k, S_CHUNK_IDS, "chunks", each_chunk);
 		each(&k, S_OPEN_IDS, "open profiles", each_open);
 		each(&k, S_GAUGES_IDS, "gauges", each_gauges);
 	}
 	chunk_reader_finish(&k.reader);
-	free(k.rows);
-	free(k.frames);
+	free(k.rows.bits);
+	free(k.frames.bits);
+	free(k.strings.bits);
+	free(k.builds.bits);
 	db_end_read(s, c);
 	if (!failed && findings->failed)
 		failed = error_nomem(err, "the findings");

@@ -41,6 +41,7 @@ static const char schema[] =
     "CREATE TABLE rows(id INTEGER PRIMARY KEY AUTOINCREMENT, stack INTEGER NOT NULL, labels INTEGER NOT NULL, nth INTEGER NOT NULL,"
     " base INTEGER, seen INTEGER NOT NULL);"
     "CREATE UNIQUE INDEX rows_what ON rows(stack, labels, nth);"
+    "CREATE TABLE kept(id INTEGER PRIMARY KEY, seen INTEGER NOT NULL);"
     "CREATE TABLE series(id INTEGER PRIMARY KEY AUTOINCREMENT, hash INTEGER NOT NULL, labels BLOB NOT NULL, process INTEGER NOT NULL,"
     " started INTEGER NOT NULL, build_id TEXT NOT NULL, first INTEGER, last INTEGER, n INTEGER NOT NULL, metrics INTEGER NOT NULL);"
     "CREATE INDEX series_hash ON series(hash);"
@@ -334,6 +335,7 @@ static void sqlite_close_store(struct store *store)
 	}
 	db_close(&s->writer);
 	translator_free(s->translator);
+	sweep_finish(&s->sweep);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	pthread_mutex_destroy(&s->write_lock);
@@ -354,7 +356,7 @@ static int open_to_write(struct sqlite_store *s, bool there, struct error *err)
 		failed = create(s, err);
 	if (!failed)
 		failed = db_open(s, &s->writer, true, err);
-	if (!failed && !(s->translator = translator_new()))
+	if (!failed && !(s->translator = translator_new(&s->sweep)))
 		failed = error_nomem(err, "the store");
 	return failed;
 }
@@ -372,6 +374,7 @@ static int sqlite_open_store(const char *where, const struct store_options *o, s
 		s->options = *o;
 	fill_options(&s->options);
 	s->lock_fd = -1;
+	sweep_init(&s->sweep);
 	pthread_mutex_init(&s->write_lock, NULL);
 	pthread_mutex_init(&s->pool_lock, NULL);
 	int failed = look(where, &there, err);

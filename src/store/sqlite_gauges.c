@@ -189,6 +189,8 @@ static int append_gauges(struct sqlite_store *s, uint32_t series, int64_t time_m
 	for (size_t i = 0; i < n && !failed; i++) {
 		*gauge_value(&b, i, 0, 0) = gauges[i].value;
 		failed = translator_string(s, gauges[i].name, strlen(gauges[i].name), &b.names[i], err);
+		if (!failed)
+			failed = sweep_keep(&s->sweep, &s->writer, SWEEP_STRINGS, b.names[i], SWEEP_NEVER, err);
 	}
 	if (!failed)
 		failed = gauge_block_insert(&s->writer, series, TIER_RAW, &b, err);

@@ -86,13 +86,19 @@ static int roll(struct sqlite_store *s, uint32_t series, int64_t now_ms, struct 
 	return failed;
 }
 
-static int forget(struct sqlite_store *s, uint32_t series, struct error *err)
+/* What is still there of it has to be dropped first, and that comes after all work. */
+static int forget(struct sqlite_store *s, uint32_t series, int64_t now_ms, struct series_state *st, struct error *err)
 {
 	sqlite3_stmt *q = db_statement(&s->writer, S_DELETE_SERIES, err);
 	if (!q)
 		return err->code;
 	sqlite3_bind_int64(q, 1, series);
-	return db_run(&s->writer, q, "forgetting a series", err);
+	int failed = db_run(&s->writer, q, "forgetting a series", err);
+	if (!failed && sqlite3_changes(s->writer.db) == 0)
+		st->retry_ms = now_ms + RETRY_MS;
+	else
+		st->known = false;
+	return failed;
 }
 
 /* The series' state is only as the step left it when the transaction holds; else it is asked for again. */
@@ -113,8 +119,7 @@ static int work(struct sqlite_store *s, int64_t now_ms, struct error *err)
 	} else if (!failed && w.kind == WORK_GAUGES) {
 		failed = seal_gauges(s, w.series, TIER_RAW, INT64_MAX, &st, err);
 	} else if (!failed) {
-		failed = forget(s, w.series, err);
-		st.known = false;
+		failed = forget(s, w.series, now_ms, &st, err);
 	}
 	failed = db_finish_write(s, failed, err);
 	if (w.series < s->series_capacity)
@@ -279,6 +284,8 @@ int sqlite_maintain(struct store *store, int64_t now_ms, bool *ret_more, struct 
 		if (!failed && !more)
 			failed = keep_size(s, now_ms, &more, err);
 		s->work_done = s->work_done && more;
+		if (!failed && !more)
+			failed = sweep_step(s, now_ms, &more, err);
 		more = more || looks_again;
 	}
 	pthread_mutex_unlock(&s->write_lock);

@@ -13,9 +13,10 @@
 #include "store/chunk.h"
 #include "store/engine.h"
 #include "store/idmap.h"
+#include "store/sqlite_sweep.h"
 
 #define STORE_APPLICATION_ID 0x68676374         /* "hgct" */
-#define STORE_VERSION 1
+#define STORE_VERSION 2
 #define STORE_PAGE_BYTES 8192
 
 /* Beside the tiers of store.h: peaks that are kept whole, as chunks of one slot. */
@@ -45,7 +46,7 @@
 	X(GET_LABELS, "SELECT data, base FROM labels WHERE id = ?1")                                                               \
 	X(FIND_ROW, "SELECT id, seen FROM rows WHERE stack = ?1 AND labels = ?2 AND nth = ?3")                                     \
 	X(ADD_ROW, "INSERT INTO rows(stack, labels, nth, base, seen) VALUES(?1, ?2, ?3, ?4, ?5)")                                  \
-	X(SEE_ROW, "UPDATE rows SET seen = ?2 WHERE id = ?1")                                                                      \
+	X(SEE_ROW, "UPDATE rows SET seen = max(seen, ?2) WHERE id IN (?1, (SELECT base FROM rows WHERE id = ?1))")                 \
 	X(GET_ROW, "SELECT stack, labels, base FROM rows WHERE id = ?1")                                                           \
 	X(FIND_SERIES, "SELECT id, labels, build_id FROM series WHERE hash = ?1 AND process = ?2 AND started = ?3")                \
 	X(ADD_SERIES, "INSERT INTO series(hash, labels, process, started, build_id, n, metrics) VALUES(?1, ?2, ?3, ?4, ?5, 0, 0)") \
@@ -66,6 +67,7 @@
 	                "(SELECT max(t0) FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 <= ?3), ?3) AND t0 < ?4 ORDER BY t0")  \
 	X(LAST_CHUNK, "SELECT id, t0, head, data FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 <= ?3 ORDER BY t0 DESC LIMIT 1") \
 	X(FIRST_CHUNK, "SELECT t0 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 LIMIT 1")                                \
+	X(HAS_CHUNK, "SELECT 1 FROM chunks WHERE series = ?1 AND tier = ?2 AND t0 = ?3")                                           \
 	X(FIRST_OPEN, "SELECT t FROM open WHERE series = ?1 ORDER BY t LIMIT 1")                                                   \
 	X(ADD_GAUGES, "INSERT INTO gauges(series, tier, t, t1, data) VALUES(?1, ?2, ?3, ?4, ?5)")                                  \
 	X(RANGE_GAUGES, "SELECT t, data FROM gauges WHERE series = ?1 AND tier = ?2 AND t >= coalesce("                            \
@@ -106,8 +108,13 @@
 	X(ROW_IDS, "SELECT id FROM rows NOT INDEXED")                                                                              \
 	X(FRAME_IDS, "SELECT id FROM frames NOT INDEXED")                                                                          \
 	X(QUICK_CHECK, "PRAGMA quick_check")                                                                                       \
+	X(STRING_IDS, "SELECT id FROM strings NOT INDEXED")                                                                        \
+	X(BUILD_IDS, "SELECT id FROM builds NOT INDEXED")                                                                          \
 	X(ORPHANS, "SELECT r.id FROM rows r LEFT JOIN stacks s ON s.id = r.stack LEFT JOIN labels l ON l.id = r.labels "           \
-	           "WHERE s.id IS NULL OR (r.labels > 0 AND l.id IS NULL)")                                                        \
+	           "LEFT JOIN rows b ON b.id = r.base "                                                                            \
+	           "WHERE s.id IS NULL OR (r.labels > 0 AND l.id IS NULL) OR (r.base IS NOT NULL AND b.id IS NULL)")               \
+	X(ALL_FRAMES, "SELECT id, build, own, names FROM frames")                                                                  \
+	X(ALL_LABELS, "SELECT id, data FROM labels")                                                                               \
 	X(ALL_STACKS, "SELECT id, frames FROM stacks")                                                                             \
 	X(CHUNK_IDS, "SELECT id, tier FROM chunks ORDER BY series, tier, t0")                                                      \
 	X(OPEN_IDS, "SELECT id FROM open ORDER BY series, t")                                                                      \
@@ -115,6 +122,32 @@
 	X(CHECK_CHUNK, "SELECT head, data FROM chunks WHERE id = ?1")                                                              \
 	X(CHECK_OPEN, "SELECT head, data FROM open WHERE id = ?1")                                                                 \
 	X(CHECK_GAUGES, "SELECT data FROM gauges WHERE id = ?1")                                                                   \
+	X(KEEP, "INSERT INTO kept(id, seen) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET seen = max(seen, ?2)")                    \
+	X(UNFINISHED_SWEEP, "SELECT 1 FROM kept WHERE id = 0")                                                                     \
+	X(SWEEP_SERIES, "SELECT id, min("                                                                                          \
+	                "coalesce((SELECT min(t) FROM open WHERE series = s.id), 9223372036854775807), "                           \
+	                "coalesce((SELECT min(t0) FROM chunks WHERE series = s.id AND tier = 0), 9223372036854775807), "           \
+	                "coalesce((SELECT min(t0) FROM chunks WHERE series = s.id AND tier = 1), 9223372036854775807), "           \
+	                "coalesce((SELECT min(t0) FROM chunks WHERE series = s.id AND tier = 2), 9223372036854775807), "           \
+	                "coalesce((SELECT min(t0) FROM chunks WHERE series = s.id AND tier = 3), 9223372036854775807), "           \
+	                "coalesce((SELECT min(t0) FROM chunks WHERE series = s.id AND tier = 4), 9223372036854775807)) "           \
+	                "FROM series s WHERE id > ?1 ORDER BY id LIMIT ?2")                                                        \
+	X(SWEEP_ROWS, "SELECT id, seen FROM rows WHERE id < ?1 ORDER BY id DESC LIMIT ?2")                                         \
+	X(SWEEP_KEPT, "SELECT id, seen FROM kept WHERE id > ?1 ORDER BY id LIMIT ?2")                                              \
+	X(SWEEP_STACKS, "SELECT id, frames FROM stacks WHERE id > ?1 ORDER BY id LIMIT ?2")                                        \
+	X(SWEEP_ROW_LABELS, "SELECT id, labels FROM rows WHERE id > ?1 ORDER BY id LIMIT ?2")                                      \
+	X(SWEEP_LABEL_BASES, "SELECT id, base FROM labels WHERE id > ?1 ORDER BY id LIMIT ?2")                                     \
+	X(SWEEP_FRAMES, "SELECT id, build, own, names FROM frames WHERE id > ?1 ORDER BY id LIMIT ?2")                             \
+	X(SWEEP_LABELS, "SELECT id, data FROM labels WHERE id > ?1 ORDER BY id LIMIT ?2")                                          \
+	X(SWEEP_STRINGS, "SELECT id FROM strings WHERE id > ?1 ORDER BY id LIMIT ?2")                                              \
+	X(SWEEP_BUILDS, "SELECT id FROM builds WHERE id > ?1 ORDER BY id LIMIT ?2")                                                \
+	X(DROP_ROW, "DELETE FROM rows WHERE id = ?1")                                                                              \
+	X(DROP_STACK, "DELETE FROM stacks WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM rows WHERE stack = ?1)")                      \
+	X(DROP_KEPT, "DELETE FROM kept WHERE id = ?1")                                                                             \
+	X(DROP_FRAME, "DELETE FROM frames WHERE id = ?1")                                                                          \
+	X(DROP_LABELS, "DELETE FROM labels WHERE id = ?1")                                                                         \
+	X(DROP_STRING, "DELETE FROM strings WHERE id = ?1")                                                                        \
+	X(DROP_BUILD, "DELETE FROM builds WHERE id = ?1")                                                                          \
 	X(SERIES_BEGAN, "SELECT first FROM series WHERE id = ?1 AND first IS NOT NULL")                                            \
 	X(END_CHUNK, "SELECT t1 FROM chunks WHERE series = ?1 AND tier = ?2 ORDER BY t0 DESC LIMIT 1")
 
@@ -167,6 +200,7 @@ struct sqlite_store {
 	struct series_state *series;    /* W: by number */
 	size_t series_capacity;
 	struct translator *translator;  /* W: profiles to rows */
+	struct sweep sweep;             /* W */
 	struct work *work;              /* W: what store_maintain has still to do, the last one first */
 	size_t work_n, work_capacity;
 	bool work_done;                 /* W: all of it; what is too old or too much goes before there is more */
@@ -224,9 +258,9 @@ int series_identity(struct connection *c, uint32_t series, struct store_series_i
 int sqlite_append(struct store *s, const struct store_profile *profiles, size_t n, struct error *err);
 
 /* sqlite_translate.c: from a profile to rows with numbers. All W. */
-struct translator *translator_new(void);
+struct translator *translator_new(struct sweep *sweep);
 void translator_free(struct translator *t);
-void translator_forget(struct translator *t);                       /* a transaction was rolled back */
+void translator_forget(struct translator *t);                       /* a transaction was rolled back, or numbers are going to be dropped */
 /* Head (one slot) and data of an open profile. */
 int translate(struct sqlite_store *s, const struct store_profile *p, struct buf *head, struct buf *data, unsigned *ret_metrics,
               struct error *err);

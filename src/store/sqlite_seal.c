@@ -289,6 +289,20 @@ static int copy_slot(struct chunk_writer *w, struct chunk_reader *r, unsigned sl
 	return info && !r->failed ? 0 : error_set(err, E_FORMAT, "the chunk with an hour's peak is damaged");
 }
 
+/* An hour is rolled up again when all of its tier has been dropped and profiles of it have not. 1: its peak is still there. */
+static int is_pinned(struct connection *c, uint32_t series, int64_t time_ms, struct error *err)
+{
+	sqlite3_stmt *q = db_statement(c, S_HAS_CHUNK, err);
+	if (!q)
+		return err->code;
+	sqlite3_bind_int64(q, 1, series);
+	sqlite3_bind_int(q, 2, TIER_PIN);
+	sqlite3_bind_int64(q, 3, time_ms);
+	int rc = db_step(c, q, "looking for a peak", err);
+	sqlite3_reset(q);
+	return rc;
+}
+
 int pin_peak(struct sqlite_store *s, uint32_t series, int64_t hour_ms, struct error *err)
 {
 	struct peak p = { .most = -INFINITY };
@@ -299,7 +313,10 @@ int pin_peak(struct sqlite_store *s, uint32_t series, int64_t hour_ms, struct er
 	buf_init(&g.data, CHUNK_BODY_MAX);
 	chunk_writer_init(&g.writer);
 	int failed = scan_chunks(&(struct scan){ &s->writer, series, TIER_RAW, hour_ms, hour_ms + HOUR_MS, look_for_peak, &p, .with_before = false }, err);
-	if (!failed && p.head.n) {
+	int pinned = !failed && p.head.n ? is_pinned(&s->writer, series, p.head.slots[p.slot].time_ms, err) : 0;
+	if (pinned < 0)
+		failed = pinned;
+	if (!failed && !pinned && p.head.n) {
 		struct chunk_head h = { p.head.layout, &p.head.slots[p.slot], 1 };
 		chunk_writer_begin(&g.writer, h.layout, 1);
 		failed = chunk_open(&reader, &p.head, p.body.data, p.body.len, err);

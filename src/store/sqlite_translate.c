@@ -28,6 +28,7 @@ struct place {
 };
 
 struct translator {
+	struct sweep *sweep;
 	uint64_t seed[2], keys[KEYS];
 	struct idmap strings, builds, frames, labels, rows;
 	/* Of the profile at hand, by its numbers; 0: not looked for yet. */
@@ -52,11 +53,12 @@ struct passage {
 	int failed;
 };
 
-struct translator *translator_new(void)
+struct translator *translator_new(struct sweep *sweep)
 {
 	struct translator *t = calloc(1, sizeof *t);
 	if (!t)
 		return NULL;
+	t->sweep = sweep;
 	if (getrandom(t->seed, sizeof t->seed, GRND_NONBLOCK) < 0)
 		t->seed[0] = hash_u64((uintptr_t)t);
 	for (size_t i = 0; i < KEYS; i++)
@@ -99,6 +101,7 @@ void translator_forget(struct translator *t)
 	idmap_clear(&t->frames);
 	idmap_clear(&t->labels);
 	idmap_clear(&t->rows);
+	idmap_clear(&t->sweep->kept);
 }
 
 static struct key key_of(const struct translator *t, const void *bytes, size_t n, uint64_t also)
@@ -190,10 +193,9 @@ static uint32_t intern_text(struct passage *g, const char *text, size_t n)
 		return 0;
 	struct key k = key_of(g->t, text, n, 1);
 	struct idmap_entry *e = idmap_find(&g->t->strings, k.high, k.low);
-	if (e)
-		return e->id;
-	uint32_t id = by_hash(g, S_FIND_STRING, S_ADD_STRING, text, n, 0);
-	if (id)
+	uint32_t id = e ? e->id : by_hash(g, S_FIND_STRING, S_ADD_STRING, text, n, 0);
+	sweep_use(g->t->sweep, SWEEP_STRINGS, id);
+	if (id && !e)
 		idmap_put(&g->t->strings, k.high, k.low, id, 0);
 	return id;
 }
@@ -260,6 +262,7 @@ static uint32_t intern_build(struct passage *g, uint32_t mapping)
 		bind_bytes(q, 3, path, path_n);
 		*slot = added(g, q);
 	}
+	sweep_use(g->t->sweep, SWEEP_BUILDS, *slot);
 	if (*slot)
 		idmap_put(&g->t->builds, k.high, k.low, *slot, 0);
 	return *slot;
@@ -331,6 +334,7 @@ static uint32_t intern_frame(struct passage *g, uint32_t location)
 	uint32_t id = e ? e->id : look_up_frame(g, build, offset);
 	if (id && !e)
 		idmap_put(&g->t->frames, k.high, k.low, id, 0);
+	sweep_use(g->t->sweep, SWEEP_FRAMES, id);
 	return g->t->frame_ids[location] = id;
 }
 
@@ -341,7 +345,9 @@ static uint32_t intern_label_bytes(struct passage *g, uint32_t base)
 	struct buf *b = &g->t->blob;
 	if (b->failed)
 		return no(g, error_nomem(g->err, "labels"));
-	return by_hash(g, S_FIND_LABELS, S_ADD_LABELS, b->data, b->len, base);
+	uint32_t id = by_hash(g, S_FIND_LABELS, S_ADD_LABELS, b->data, b->len, base);
+	sweep_use(g->t->sweep, SWEEP_LABELS, id);
+	return id;
 }
 
 static void label_bytes(struct passage *g, const struct label_set *set, bool without_size)
@@ -375,6 +381,7 @@ static uint32_t intern_labels(struct passage *g, uint32_t set_number)
 		id = e ? e->id : intern_label_bytes(g, set->block_size ? base + 1 : 0);
 		if (id && !e)
 			idmap_put(&g->t->labels, k.high, k.low, id, 0);
+		sweep_use(g->t->sweep, SWEEP_LABELS, id);
 	}
 	return g->t->label_ids[set_number] = id + 1;
 }
@@ -658,6 +665,13 @@ static int default_metric(const struct profile *p)
 	return -1;
 }
 
+/* What a chunk says beside its rows. */
+static uint32_t kept(struct passage *g, enum sweep_of of, uint32_t number)
+{
+	int failed = g->failed ? 0 : sweep_keep(g->t->sweep, g->c, of, number, g->day, g->err);
+	return failed ? no(g, failed) : number;
+}
+
 static void add_info(struct passage *g, const struct source *s, int64_t time_ms)
 {
 	const struct profile *p = g->p;
@@ -667,12 +681,12 @@ static void add_info(struct passage *g, const struct source *s, int64_t time_ms)
 	varint_add(b, s->process);
 	varint_add(b, s->pid);
 	varint_add(b, (s->raw_counts ? 1 : 0) | (s->header_objects < 0 && s->header_bytes < 0 ? 0 : 2));
-	varint_add(b, intern_string(g, s->name));
-	varint_add(b, p->n_mappings ? intern_build(g, 0) : 0);
+	varint_add(b, kept(g, SWEEP_STRINGS, intern_string(g, s->name)));
+	varint_add(b, p->n_mappings ? kept(g, SWEEP_BUILDS, intern_build(g, 0)) : 0);
 	varint_add(b, (uint64_t)(default_metric(p) + 1));
 	const uint32_t strings[] = { p->period_type, p->period_unit, p->drop_frames, p->keep_frames, p->doc_url };
 	for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
-		varint_add(b, intern_string(g, strings[i]));
+		varint_add(b, kept(g, SWEEP_STRINGS, intern_string(g, strings[i])));
 	varint_add_signed(b, p->period);
 	varint_add_signed(b, s->duration_nanos);
 	varint_add_signed(b, (int64_t)((uint64_t)s->time_nanos - (uint64_t)time_ms * 1000000u));
@@ -682,7 +696,7 @@ static void add_info(struct passage *g, const struct source *s, int64_t time_ms)
 	}
 	varint_add(b, p->n_comments);
 	for (size_t i = 0; i < p->n_comments; i++)
-		varint_add(b, intern_string(g, p->comments[i]));
+		varint_add(b, kept(g, SWEEP_STRINGS, intern_string(g, p->comments[i])));
 	if (b->failed)
 		no(g, error_set(g->err, E_LIMIT, "a profile with more than 1 MiB of comments"));
 }
@@ -746,6 +760,7 @@ int translate(struct sqlite_store *s, const struct store_profile *what, struct b
 		return failed;
 	if (!make_room(t, p))
 		return error_nomem(err, "a profile's samples");
+	sweep_day(t->sweep, g.day);
 	make_location_keys(&g);
 	make_keys(&g);
 	find_rows(&g);

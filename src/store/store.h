@@ -106,7 +106,7 @@ int store_append_gauges(struct store *s, uint32_t series, int64_t time_ms, const
 
 /*
  * One step of what has to be done now and then: seal a chunk, roll up a tier, pin an hour's peak, drop what is too old or too much, give
- * space back. Takes at most some 50 ms, so that writes go on in between. *ret_more: there is more to do now.
+ * space back, and once a day drop stacks and names that nothing has any more. Takes at most some 50 ms, so that writes go on in between. *ret_more: there is more to do now.
  */
 int store_maintain(struct store *s, int64_t now_ms, bool *ret_more, struct error *err);
 

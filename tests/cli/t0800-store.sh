@@ -46,7 +46,7 @@ ok $? "export: the same numbers" || diff a b | diagnose
 
 # Of another program, and of a later one: not a byte is touched.
 cp s.db foreign.db && printf '\0\0\0\1' | dd of=foreign.db bs=1 seek=68 conv=notrunc status=none
-cp s.db newer.db && printf '\0\0\0\2' | dd of=newer.db bs=1 seek=60 conv=notrunc status=none
+cp s.db newer.db && printf '\0\0\0\3' | dd of=newer.db bs=1 seek=60 conv=notrunc status=none
 sha256sum foreign.db newer.db >before
 fails "a foreign one" "not a store of heapgauge" heapgauge store compact foreign.db
 fails "a newer one" "written by a newer heapgauge" heapgauge store compact newer.db

@@ -4,6 +4,7 @@
  *
  *   store_client fill FILE SEED COUNT [STEP-MS]   COUNT profiles more for each of two series, folding now and then; 0: without end
  *   store_client verify FILE                      reads "ack" lines: each must be there and equal; then a check
+ *   store_client churn FILE SEED                  without end: other stacks each day, which are kept for two days and then swept up
  *   store_client torment FILE SEED                under faults (see faults.c): appends until told to stop by the end of its input
  *   store_client list FILE [NAME=VALUE]           what is there, of all series or those with that label:
  *                                                   series ID PROFILES LABELS (name=value,...)
@@ -33,9 +34,9 @@ static struct process process_of(uint32_t i)
 	return (struct process){ .seed = i, .process = i | 1, .stacks = 40, .with_alloc = i & 1, .rate = 524288 };
 }
 
-static int open_all(const char *file, struct store **s, uint32_t *series, int64_t *last, struct error *err)
+static int open_all(const char *file, const struct store_options *o, struct store **s, uint32_t *series, int64_t *last, struct error *err)
 {
-	int failed = store_open(file, &options, s, err);
+	int failed = store_open(file, o, s, err);
 	for (uint32_t i = 0; i < SERIES && !failed; i++) {
 		char name[16];
 		struct store_series_info *list;
@@ -79,7 +80,7 @@ static int fill(const char *file, uint64_t seed, uint64_t count, int64_t step)
 	struct error err = { 0 };
 	uint32_t series[SERIES];
 	int64_t last[SERIES], now = 0;
-	if (open_all(file, &s, series, last, &err))
+	if (open_all(file, &options, &s, series, last, &err))
 		return fail("open", &err);
 	for (uint64_t k = 0; !count || k < count; k++) {
 		for (uint32_t i = 0; i < SERIES; i++) {
@@ -98,6 +99,36 @@ static int fill(const char *file, uint64_t seed, uint64_t count, int64_t step)
 	}
 	store_close(s);
 	return 0;
+}
+
+/* A profile every ten minutes, of a process with the day's stacks; days go by. What is acknowledged may be too old to be there soon after. */
+static int churn(const char *file, uint64_t seed)
+{
+	enum { HOUR = 3600000 };
+	const struct store_options o = { .retention_ms = { 3 * HOUR, 4 * HOUR, 26 * HOUR, 48LL * HOUR }, .chunk_profiles = 5 };
+	struct chance c = { seed };
+	struct store *s = NULL;
+	struct error err = { 0 };
+	uint32_t series[SERIES];
+	int64_t last[SERIES];
+	if (open_all(file, &o, &s, series, last, &err))
+		return fail("open", &err);
+	/* Behind what was rolled up already. */
+	for (int64_t time = last[0] + 24LL * HOUR;;) {
+		bool pause = chance(&c, 8) == 0;
+		for (bool more = pause; more;)
+			if (store_maintain(s, time + 2 * HOUR, &more, &err))
+				return fail("maintain", &err);
+		time += pause ? 20 * HOUR : HOUR / 6;
+		uint32_t day = 2 * (uint32_t)(time / (24 * HOUR)) + 1;
+		if (append(s, day, series[0], time, &err))
+			return fail("append", &err);
+		acknowledge(day, series[0], time);
+		bool more = true;
+		for (uint64_t steps = chance(&c, 30); steps && more; steps--)
+			if (store_maintain(s, time, &more, &err))
+				return fail("maintain", &err);
+	}
 }
 
 static int verify(const char *file)
@@ -155,7 +186,7 @@ static int torment(const char *file)
 	while (fgets(line, sizeof line, stdin)) {
 		bool more;
 		int failed = 0;
-		if (!s && open_all(file, &s, series, last, &err)) {
+		if (!s && open_all(file, &options, &s, series, last, &err)) {
 			store_close(s);
 			s = NULL;
 			fail("failed open", &err);
@@ -261,6 +292,8 @@ int main(int argc, char **argv)
 	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
 	if (argc > 4 && strcmp(argv[1], "fill") == 0)
 		return fill(argv[2], seed, strtoull(argv[4], NULL, 10), argc > 5 ? strtoll(argv[5], NULL, 10) : 0);
+	if (argc > 3 && strcmp(argv[1], "churn") == 0)
+		return churn(argv[2], seed);
 	if (argc > 2 && strcmp(argv[1], "verify") == 0)
 		return verify(argv[2]);
 	if (argc > 2 && strcmp(argv[1], "torment") == 0)
