@@ -56,6 +56,8 @@ async function health(url, server, endpoint) {
   await answered(page);
   like('its memory is a click away', hash(page).get('select'), new RegExp(`instance="127\\.0\\.0\\.1:${endpoint}"`));
 
+  is('a recorder that began just now is shown from there', hash(page).get('window'), 'now-15m..now');
+
   server.child.kill('SIGKILL');
   await server.child.ended;
   await tab(page, 'targets');

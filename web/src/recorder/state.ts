@@ -11,7 +11,7 @@ import { aligned, lineOf, type Line } from './lines';
 import { Question } from './question';
 import { labelsKey, labelsText, matchesAll } from './selector';
 import * as r from './settings';
-import { follows, momentText, MINUTE, SECOND, span, spanText, type Span } from './times';
+import { follows, HOUR, last, momentText, MINUTE, rangeText, SECOND, span, spanText, type Span } from './times';
 
 // --- now ---
 
@@ -46,6 +46,8 @@ export function refresh() {
     viewNow.value = now.value;
   });
 }
+
+const BEGIN_LENGTHS = [15 * MINUTE, 30 * MINUTE, HOUR, 3 * HOUR];
 
 // --- questions ---
 
@@ -145,11 +147,24 @@ const leaksWanted = computed(() =>
 // Two ranges have a growth of their own, from one to the other: that of the block.
 export const isRanking = computed(() => s.tab.value === 'growth' && r.against.value === null);
 
+let isBegun = false;
+
+// Of a recorder that has not recorded for long the timeline begins with what there is. Once, and only where the address says nothing.
+function beginWindow(found: readonly api.Process[]) {
+  if (isBegun || found.length === 0)
+    return;
+  isBegun = true;
+  const recorded = recorderNow() - Math.min(...found.map(process => process.first_ms));
+  const enough = BEGIN_LENGTHS.find(length => length >= recorded);
+  if (enough !== undefined && r.timeTexts.window.peek() === r.BEGIN_WINDOW)
+    r.timeTexts.window.value = rangeText(last(enough));
+}
+
 function askAll() {
   effect(() => {
     const window = windowSpan.value;
     const from = Math.floor(window.from / MINUTE);
-    series.ask(keyOf(from, Math.floor(window.to / MINUTE)), asked => api.askSeries(window, asked));
+    series.ask(keyOf(from, Math.floor(window.to / MINUTE)), asked => api.askSeries(window, asked), beginWindow);
   });
   effect(() => {
     const [window, matchers] = [windowSpan.value, r.matchers.value];
