@@ -17,9 +17,10 @@ c_files() {
 	text_files "$1" | grep -E '\.(c|h|cc)$'
 }
 
-# bare FILE : C code with comments and literals blanked, line numbers kept.
+# bare ROOT FILE... : "file:line:" and the C code there with comments and literals blanked.
 bare() {
-	awk '
+	(cd "$1" && shift && awk '
+	FNR == 1 { comment = 0 }
 	{
 		line = $0; out = ""
 		while (line != "") {
@@ -36,51 +37,39 @@ bare() {
 				else out = out substr(what, 1, 1) substr(what, 1, 1)
 			} else { out = out line; line = "" }
 		}
-		print out
-	}' "$1"
+		print FILENAME ":" FNR ":" out
+	}' "$@")
 }
 
 # Each check prints the places that break it, as file:line: why.
 
 banned='sprintf|vsprintf|strcpy|stpcpy|strcat|strncpy|gets|atoi|atol|atoll|atof|strtol|strtoll|strtoul|strtoull|strtok|system|popen|alloca|tmpnam|mktemp|setlocale|isalpha|isdigit|isalnum|isspace|isprint|isupper|islower|isxdigit|ispunct|toupper|tolower'
 banned_functions() {
-	local file
-	for file in $(c_files "$1" | grep -E '^(src|include|fuzz)/'); do
-		bare "$1/$file" | grep -nE "(^|[^A-Za-z0-9_])($banned)[[:space:]]*\(" | sed "s|^|$file:|"
-	done
+	bare "$1" $(c_files "$1" | grep -E '^(src|include|fuzz)/') | grep -E "^[^:]*:[0-9]*:(.*[^A-Za-z0-9_])?($banned)[[:space:]]*\("
 }
 
 library_prints_or_exits() {
-	local file
-	for file in $(c_files "$1" | grep -E '^src/' | grep -v '^src/cli/'); do
-		bare "$1/$file" |
-			grep -nE '(^|[^A-Za-z0-9_])(printf|vprintf|fprintf|puts|fputs|putchar|perror|exit|abort|errx|warnx)[[:space:]]*\(' |
-			sed "s|^|$file:|"
-	done
+	bare "$1" $(c_files "$1" | grep -E '^src/' | grep -v '^src/cli/') |
+		grep -E '^[^:]*:[0-9]*:(.*[^A-Za-z0-9_])?(printf|vprintf|fprintf|puts|fputs|putchar|perror|exit|abort|errx|warnx)[[:space:]]*\('
 }
 
 # open, openat, socket, pipe, memfd and fopen say close-on-exec before their semicolon.
 inherited_descriptors() {
-	local file
-	for file in $(c_files "$1" | grep -E '^src/'); do
-		awk -v file="$file" '
-			!open && /(^|[^A-Za-z0-9_>.])(open|openat|pipe2?|socket|accept4?|memfd_create|fopen)\(/ \
-				&& !/^[ \t]*(\*|\/\*|\/\/)/ { open = NR; text = "" }
-			open { text = text $0 }
-			open && /;|\{[ \t]*$/ {
-				if (text !~ /_CLOEXEC|fopen\([^;]*"[a-z+]*e/)
-					print file ":" open ": descriptor without close-on-exec"
-				open = 0
-			}' "$1/$file"
-	done
+	(cd "$1" && awk '
+		FNR == 1 { open = 0 }
+		!open && /(^|[^A-Za-z0-9_>.])(open|openat|pipe2?|socket|accept4?|memfd_create|fopen)\(/ \
+			&& !/^[ \t]*(\*|\/\*|\/\/)/ { open = FNR; text = "" }
+		open { text = text $0 }
+		open && /;|\{[ \t]*$/ {
+			if (text !~ /_CLOEXEC|fopen\([^;]*"[a-z+]*e/)
+				print FILENAME ":" open ": descriptor without close-on-exec"
+			open = 0
+		}' $(c_files . | grep -E '^src/'))
 }
 
 long_files() {
-	local file n
-	for file in $(text_files "$1" | grep -E '\.(c|h|cc|sh|py|js|go|rs)$'); do
-		n=$(wc -l <"$1/$file")
-		[ "$n" -le 1000 ] || echo "$file:1: $n lines, 1000 are the limit"
-	done
+	(cd "$1" && text_files . | grep -E '\.(c|h|cc|sh|py|js|go|rs)$' | xargs wc -l) |
+		awk '$1 > 1000 && $2 != "total" { print $2 ":1: " $1 " lines, 1000 are the limit" }'
 }
 
 long_functions() {
