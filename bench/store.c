@@ -3,6 +3,7 @@
  *
  *   store dumps FILE DUMP...        real dumps, ten seconds apart, of one series: what a sample costs
  *   store synthetic FILE HOURS      10 targets, every 10 s, 2,000 stacks of which a fifth changes; then a day merged
+ *   store fleet FILE HOURS          fills it only: 250 processes, every 15 s, 500 stacks of which a fifth changes
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +110,7 @@ static int dumps(const char *file, char **paths, int n)
 
 /* --- synthetic --- */
 
-static struct profile *make_profile(void)
+static struct profile *make_profile(unsigned stacks)
 {
 	struct profile *p = profile_new(0);
 	profile_add_heap_types(p, false);
@@ -117,7 +118,7 @@ static struct profile *make_profile(void)
 		             .build_id = profile_cstring(p, "abcdef") };
 	profile_add_mapping(p, &m);
 	profile_add_source(p, &(struct source){ .rate = 524288, .header_objects = -1, .header_bytes = -1, .process = 1 });
-	for (unsigned i = 0; i < STACKS; i++) {
+	for (unsigned i = 0; i < stacks; i++) {
 		uint32_t frames[24];
 		/* As in a server: some 2,000 places in all, the outer ones shared by many stacks. */
 		for (unsigned k = 0; k < 24; k++)
@@ -135,12 +136,13 @@ static struct profile *make_profile(void)
 /* What a target has now: a fifth of it is new. */
 static void change(struct profile *p, int64_t *state, uint64_t moment)
 {
-	for (unsigned i = 0; i < STACKS; i++)
+	unsigned stacks = (unsigned)p->n_samples;
+	for (unsigned i = 0; i < stacks; i++)
 		if (hash_u64(moment * STACKS + i) % 5 == 0 || !state[2 * i]) {
 			state[2 * i] = 1 + (int64_t)(hash_u64(i) % 5000) + (int64_t)(hash_u64(moment * 7919 + i) % 200);
 			state[2 * i + 1] = state[2 * i] * (16 << i % 12);
 		}
-	memcpy(p->values, state, 2 * STACKS * sizeof *state);
+	memcpy(p->values, state, 2 * stacks * sizeof *state);
 }
 
 static double merge_seconds(struct store *s, const uint32_t *series, size_t n, int64_t from, int64_t to, enum store_mode mode)
@@ -204,7 +206,7 @@ static int synthetic(const char *file, double hours)
 	for (unsigned i = 0; i < TARGETS; i++)
 		series[i] = add_series(s, i);
 	for (unsigned i = 0; i < TOGETHER; i++)
-		p[i] = make_profile();
+		p[i] = make_profile(STACKS);
 	for (uint64_t at = 0; at < moments; at += TOGETHER) {
 		unsigned n = moments - at < TOGETHER ? (unsigned)(moments - at) : TOGETHER;
 		for (unsigned i = 0; i < TARGETS; i++) {
@@ -240,12 +242,46 @@ static int synthetic(const char *file, double hours)
 	return 0;
 }
 
+static int fleet(const char *file, double hours)
+{
+	enum { PROCESSES = 250, FEW = 500, EVERY = 15000 };
+	struct store *s = open_store(file);
+	struct error err;
+	uint64_t moments = (uint64_t)(hours * 3600000 / EVERY);
+	struct profile *p[TOGETHER];
+	static int64_t states[PROCESSES][2 * FEW];
+	uint32_t series[PROCESSES];
+	for (unsigned i = 0; i < PROCESSES; i++)
+		series[i] = add_series(s, i);
+	for (unsigned i = 0; i < TOGETHER; i++)
+		p[i] = make_profile(FEW);
+	for (uint64_t at = 0; at < moments; at += TOGETHER) {
+		unsigned n = moments - at < TOGETHER ? (unsigned)(moments - at) : TOGETHER;
+		for (unsigned i = 0; i < PROCESSES; i++) {
+			struct store_profile all[TOGETHER];
+			for (unsigned k = 0; k < n; k++) {
+				change(p[k], states[i], (at + k) * PROCESSES + i);
+				all[k] = (struct store_profile){ series[i], BEGIN + (int64_t)(at + k) * EVERY + i * 60, p[k] };
+			}
+			if (store_append(s, all, n, &err))
+				stop("append", &err);
+		}
+		maintain(s, BEGIN + (int64_t)(at + n) * EVERY);
+	}
+	for (unsigned i = 0; i < TOGETHER; i++)
+		profile_free(p[i]);
+	store_close(s);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 3 && strcmp(argv[1], "dumps") == 0)
 		return dumps(argv[2], argv + 3, argc - 3);
 	if (argc == 4 && strcmp(argv[1], "synthetic") == 0)
 		return synthetic(argv[2], strtod(argv[3], NULL));
-	fputs("usage: store dumps FILE DUMP... | store synthetic FILE HOURS\n", stderr);
+	if (argc == 4 && strcmp(argv[1], "fleet") == 0)
+		return fleet(argv[2], strtod(argv[3], NULL));
+	fputs("usage: store dumps FILE DUMP... | store synthetic FILE HOURS | store fleet FILE HOURS\n", stderr);
 	return 2;
 }

@@ -232,15 +232,30 @@ static int compare_ordered(const void *a, const void *b)
 	return (x->sample > y->sample) - (x->sample < y->sample);
 }
 
+/* By stack, then by thread. ends: one per stack and one. */
+static void order_samples(const struct view *v, struct ordered *order, size_t *ends)
+{
+	const struct profile *p = v->profile;
+	for (size_t i = 0; i < p->n_samples; i++)
+		ends[p->samples[i].stack + 1]++;
+	for (size_t i = 1; i <= p->n_stacks; i++)
+		ends[i] += ends[i - 1];
+	for (size_t i = 0; i < p->n_samples; i++)
+		order[ends[p->samples[i].stack]++] = (struct ordered){ p->samples[i].stack, v->private->thread_key[p->samples[i].labels], (uint32_t)i };
+	for (size_t i = 0, end; i < p->n_samples; i = end) {
+		bool sorted = true;
+		for (end = i + 1; end < p->n_samples && order[end].stack == order[i].stack; end++)
+			sorted = sorted && order[end - 1].thread <= order[end].thread;
+		if (!sorted)
+			qsort(order + i, end - i, sizeof *order, compare_ordered);
+	}
+}
+
 static bool walk_samples(struct walk *w, struct ordered *order, const bool *keep_labels)
 {
 	struct view *v = w->s->view;
 	const struct profile *p = v->profile;
 	uint32_t number = 0;
-	for (size_t i = 0; i < p->n_samples; i++)
-		order[i] = (struct ordered){ p->samples[i].stack, v->private->thread_key[p->samples[i].labels],
-			                     (uint32_t)i };
-	qsort(order, p->n_samples, sizeof *order, compare_ordered);
 	for (size_t i = 0, end; i < p->n_samples; i = end) {
 		uint32_t stack = order[i].stack, labels = 0;
 		bool any = false;
@@ -266,12 +281,13 @@ static int fill(struct series *s, const struct view_options *vo, struct error *e
 	struct walk w = { .s = s, .columns = view_columns(p, s->view->column) };
 	bool *keep = malloc(p->n_label_sets * sizeof *keep);
 	struct ordered *order = malloc((p->n_samples + 1) * sizeof *order);
+	size_t *ends = calloc(p->n_stacks + 2, sizeof *ends);
 	w.seen = calloc(s->view->n_entries + 1, sizeof *w.seen);
 	w.sums = malloc(4 * n * sizeof *w.sums);
 	w.row.values = malloc(3 * n * sizeof *w.row.values);
 	s->cells->flows = n <= TREND_FEW && s->view->has_error && (w.columns.alloc || w.columns.other_bytes >= 0);
 	int code = E_OK;
-	if (!keep || !order || !w.seen || !w.sums || !w.row.values) {
+	if (!keep || !order || !ends || !w.seen || !w.sums || !w.row.values) {
 		code = error_nomem(err, "the series");
 	} else {
 		w.row.came = w.row.values + n;
@@ -281,11 +297,13 @@ static int fill(struct series *s, const struct view_options *vo, struct error *e
 		w.row.alloc_objects = w.sums + 2 * n;
 		w.row.alloc_bytes = w.sums + 3 * n;
 		code = view_filter_labels(p, vo, keep, err);
+		order_samples(s->view, order, ends);
 		if (!code && !walk_samples(&w, order, keep))
 			code = error_nomem(err, "the series");
 	}
 	free(keep);
 	free(order);
+	free(ends);
 	free(w.seen);
 	free(w.sums);
 	free(w.row.values);

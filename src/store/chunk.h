@@ -119,8 +119,11 @@ static inline bool chunk_next_row(struct chunk_reader *r)
 	return true;
 }
 
-/* The next run of the current row, which begins at slot at; false when damaged. values: one per column, only of present ones. */
-static inline bool chunk_next_run(struct chunk_reader *r, unsigned at, unsigned *ret_n, bool *ret_present, int64_t *values)
+/*
+ * The next run of the current row, which begins at slot at; false when damaged. The values of a present one come next in all columns: they are
+ * read, or skipped some time before the next that are read, those of many runs and rows together.
+ */
+static inline bool chunk_next_length(struct chunk_reader *r, unsigned at, unsigned *ret_n, bool *ret_present)
 {
 	uint64_t run = varint_next(&r->runs);
 	if (run < 2 || run >> 1 > r->slots - at || r->runs.failed) {
@@ -129,9 +132,28 @@ static inline bool chunk_next_run(struct chunk_reader *r, unsigned at, unsigned 
 	}
 	*ret_n = (unsigned)(run >> 1);
 	*ret_present = run & 1;
-	if (run & 1)
-		for (unsigned c = 0; c < r->layout.n; c++)
-			values[c] = varint_next_signed(&r->values[c]);
+	return true;
+}
+
+static inline void chunk_next_values(struct chunk_reader *r, int64_t *values)
+{
+	for (unsigned c = 0; c < r->layout.n; c++)
+		values[c] = varint_next_signed(&r->values[c]);
+}
+
+static inline void chunk_skip_values(struct chunk_reader *r, size_t runs)
+{
+	for (unsigned c = 0; c < r->layout.n; c++)
+		varint_skip(&r->values[c], runs);
+}
+
+/* Both: values, one per column, only of present ones. */
+static inline bool chunk_next_run(struct chunk_reader *r, unsigned at, unsigned *ret_n, bool *ret_present, int64_t *values)
+{
+	if (!chunk_next_length(r, at, ret_n, ret_present))
+		return false;
+	if (*ret_present)
+		chunk_next_values(r, values);
 	return true;
 }
 

@@ -138,6 +138,8 @@ size_t spending_limit(const struct store_budget *b)
 	return b && b->max_bytes ? b->max_bytes : (size_t)256 << 20;
 }
 
+#define CLOCK_BYTES 16384
+
 int spend(struct spending *s, size_t bytes, struct error *err)
 {
 	const struct store_budget *b = s->budget;
@@ -145,6 +147,10 @@ int spend(struct spending *s, size_t bytes, struct error *err)
 	if (s->bytes > spending_limit(b))
 		return error_set(err, E_LIMIT, "the answer takes more than the %zu MiB of memory it may: ask for fewer series or a shorter time",
 		                 spending_limit(b) >> 20);
+	/* A clock costs more than the sample that asks for it. */
+	if (bytes && bytes < CLOCK_BYTES && (s->unasked += bytes) < CLOCK_BYTES)
+		return 0;
+	s->unasked = 0;
 	if (b && b->cancelled && atomic_load_explicit(b->cancelled, memory_order_relaxed))
 		return error_set(err, E_LIMIT, "cancelled");
 	if (b && b->deadline_ns) {

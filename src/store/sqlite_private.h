@@ -239,9 +239,9 @@ int db_end_write(struct sqlite_store *s, int failed, struct error *err);
 /* The result is whole only when it was not over: E_LIMIT. */
 struct spending {
 	const struct store_budget *budget;
-	size_t bytes;
+	size_t bytes, unasked;          /* unasked: since clock and cancelled were looked at */
 };
-int spend(struct spending *s, size_t bytes, struct error *err);     /* and looks at clock and cancelled */
+int spend(struct spending *s, size_t bytes, struct error *err);     /* and looks at clock and cancelled; with few bytes, now and then */
 size_t spending_limit(const struct store_budget *b);
 
 /* --- the calls, by file --- */

@@ -110,14 +110,24 @@ static int at_place(const struct connection *c, const struct moment *m, int fail
 
 static int add_rows(struct assembly *a, struct chunk_reader *r, const struct wanted *w, size_t n, unsigned types, struct error *err)
 {
+	size_t skipped = 0;
 	while (chunk_next_row(r)) {
 		int64_t columns[CHUNK_COLUMNS_MAX], values[METRICS] = { 0 };
 		size_t k = 0;
 		for (unsigned at = 0, length; at < r->slots; at += length) {
-			bool present;
-			if (!chunk_next_run(r, at, &length, &present, columns))
+			bool present, told = false;
+			if (!chunk_next_length(r, at, &length, &present))
 				break;
-			bool told = k < n && w[k].slot < at + length && present && (!r->layout.tier || columns[0] & 1);
+			if (present && (k == n || w[k].slot >= at + length)) {
+				skipped++;
+				continue;
+			}
+			if (present) {
+				chunk_skip_values(r, skipped);
+				skipped = 0;
+				chunk_next_values(r, columns);
+				told = !r->layout.tier || columns[0] & 1;
+			}
 			if (told)
 				row_values(&r->layout, types, columns, values);
 			for (; k < n && w[k].slot < at + length; k++)

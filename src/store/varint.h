@@ -82,6 +82,21 @@ static inline uint64_t varint_next(struct varint_reader *r)
 	return varint_slow(r);
 }
 
+/* Past n of them: a byte without the top bit ends one. */
+static inline void varint_skip(struct varint_reader *r, size_t n)
+{
+	uint64_t word;
+	while (n >= 8 && r->end - r->at >= 8) {
+		memcpy(&word, r->at, sizeof word);
+		/* How many of these eight bytes end one: a product adds them up. */
+		n -= (size_t)(((~word >> 7 & 0x0101010101010101u) * 0x0101010101010101u) >> 56);
+		r->at += 8;
+	}
+	for (; n > 0 && r->at < r->end; r->at++)
+		n -= *r->at < 0x80;
+	r->failed = r->failed || n > 0;
+}
+
 static inline int64_t varint_next_signed(struct varint_reader *r)
 {
 	return varint_unzigzag(varint_next(r));
