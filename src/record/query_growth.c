@@ -1,8 +1,8 @@
 #include "record/query_growth.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
 
 #define HOUR_MS 3600000
 #define MOMENTS 24
@@ -65,6 +65,120 @@ static void choose(struct selection *s, struct buf *notes)
 	note_left_out(all, n, notes);
 }
 
+/* --- the processes of a moment become one --- */
+
+struct sum {
+	struct profile *p;
+	struct index index;             /* of samples that are kept */
+	uint32_t *becomes;              /* by source: which one it is added to */
+	uint32_t *processes;            /* by source: how many it is of */
+};
+
+static bool goes_with(const struct source *a, const struct source *b)
+{
+	return a->snapshot == b->snapshot && a->rate == b->rate && !a->raw_counts && !b->raw_counts;
+}
+
+/* Sources of a moment follow each other. Counts that jemalloc left biased can't be added up before they are corrected: these stay by themselves. */
+static void join_sources(struct sum *s)
+{
+	struct profile *p = s->p;
+	size_t n = 0;
+	for (size_t i = 0; i < p->n_sources; i++) {
+		size_t to = n;
+		while (to > 0 && p->sources[to - 1].snapshot == p->sources[i].snapshot && !goes_with(&p->sources[to - 1], &p->sources[i]))
+			to--;
+		bool new = to == 0 || !goes_with(&p->sources[to - 1], &p->sources[i]);
+		to = new ? n++ : to - 1;
+		if (new)
+			p->sources[to] = p->sources[i];
+		s->becomes[i] = (uint32_t)to;
+		s->processes[to] = new ? 1 : s->processes[to] + 1;
+	}
+	p->n_sources = n;
+	for (size_t i = 0; i < n; i++) {
+		struct source *source = &p->sources[i];
+		char name[32];
+		if (s->processes[i] == 1)
+			continue;
+		snprintf(name, sizeof name, "%u processes", s->processes[i]);
+		source->name = profile_cstring(p, name);
+		source->process = source->pid = 0;
+		source->header_objects = source->header_bytes = -1;
+	}
+}
+
+static bool same_sample(const void *context, uint32_t item)
+{
+	const struct sum *s = context;
+	/* The one that is looked for lies behind all that are kept. */
+	const struct sample *wanted = &s->p->samples[s->p->n_samples], *there = &s->p->samples[item];
+	return there->stack == wanted->stack && there->labels == wanted->labels && there->source == wanted->source;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? a < 0 ? INT64_MIN : INT64_MAX : sum;
+}
+
+static bool join_samples(struct sum *s)
+{
+	struct profile *p = s->p;
+	size_t all = p->n_samples, types = p->n_types;
+	p->n_samples = 0;
+	for (size_t i = 0; i < all; i++) {
+		struct sample sample = p->samples[i];
+		sample.source = s->becomes[sample.source];
+		p->samples[p->n_samples] = sample;
+		uint64_t hash = hash_mix((uint64_t)sample.stack << 32 | sample.labels, sample.source);
+		uint32_t at = index_find(&s->index, hash, same_sample, s);
+		if (at == INDEX_NONE) {
+			if (!index_reserve(&s->index))
+				return false;
+			at = (uint32_t)p->n_samples++;
+			index_insert(&s->index, hash, at);
+			memmove(p->values + at * types, p->values + i * types, types * sizeof *p->values);
+			continue;
+		}
+		for (size_t k = 0; k < types; k++)
+			p->values[at * types + k] = plus(p->values[at * types + k], p->values[i * types + k]);
+	}
+	p->n_values = p->n_samples * types;
+	return true;
+}
+
+/* Of many processes nearly all of it. */
+static void give_back(struct profile *p)
+{
+	struct sample *samples = realloc(p->samples, (p->n_samples + 1) * sizeof *samples);
+	if (samples) {
+		p->samples = samples;
+		p->samples_capacity = p->n_samples + 1;
+	}
+	int64_t *values = realloc(p->values, (p->n_values + 1) * sizeof *values);
+	if (values) {
+		p->values = values;
+		p->values_capacity = p->n_values + 1;
+	}
+}
+
+/* What all of them hold at a place, as if it were one process: so many times less to look at. */
+static int add_up(struct profile *p, struct error *err)
+{
+	struct sum s = { .p = p, .becomes = calloc(p->n_sources + 1, sizeof *s.becomes), .processes = calloc(p->n_sources + 1, sizeof *s.processes) };
+	bool ok = s.becomes && s.processes;
+	if (ok) {
+		join_sources(&s);
+		ok = join_samples(&s);
+		give_back(p);
+	}
+	index_finish(&s.index);
+	free(s.becomes);
+	free(s.processes);
+	return ok ? p->failure.code : error_nomem(err, "what the processes hold");
+}
+
 /* --- the moments --- */
 
 /* All sources of a moment are of that time. */
@@ -77,7 +191,9 @@ static int read_moments(struct query *q, const struct selection *s, struct growt
 		struct source *source = &g->profile->sources[i];
 		source->time_nanos = g->times_ms[source->snapshot] * 1000000;
 	}
-	return query_check(q, err);
+	if (s->n > 1)
+		failed = add_up(g->profile, err);
+	return failed ? failed : query_check(q, err);
 }
 
 int growth_read(struct query *q, const struct growth_of *of, struct growth_read *ret, struct error *err)

@@ -389,6 +389,9 @@ def check_growth(driver, processes):
     d = driver.request("GET", "leaks", {"from": T0 + 40 * STEP, "to": T0 + 80 * STEP, "moments": 10}).json()
     wanted = [sum(v[IB] for p in (a1, b, c) for v in p.profiles[T0 + 40 * STEP + round(x * 1000)].values()) for x in d["times"]]
     tap.check(d["total"]["values"] == wanted, "leaks: several processes, moment by moment", (d["total"]["values"], wanted))
+    tap.check([s["name"] for s in d["sources"]] == ["3 processes"] * 10, "leaks: as if they were one", d["sources"])
+    block = page_block.Block(driver.request("GET", "page", {"view": "growth", "from": T0 + 40 * STEP, "to": T0 + 80 * STEP, "moments": 10}).body)
+    tap.check(block_totals(block) == wanted and len(block.header["sources"]) == 10, "page: the same", block.header["sources"])
     answer = driver.request("GET", "leaks", {"from": T0, "to": T0 + STEP, "series": b.id})
     tap.check(answer.status == 404, "leaks: one profile is none", answer.body)
     text = driver.request("GET", "leaks", {"from": T0, "to": T0 + N * STEP, "series": b.id, "format": "markdown"})
