@@ -12,6 +12,7 @@
 
 #define LAST_MS 300000          /* of the last profiles: older ones are of processes that have ended */
 #define RANGE_MS 3600000
+#define BYTES_MAX ((size_t)4 << 30)
 
 bool recorded_is(const char *text)
 {
@@ -263,7 +264,7 @@ static int merge(struct store *s, const struct recorded *r, const struct store_s
 	for (size_t i = 0; i < n; i++)
 		series[i] = list[i].series;
 	int failed = store_merge(s, &(struct store_range){ series, n, r->from_ms, r->to_ms }, r->mode,
-	                         &(struct store_budget){ .max_bytes = (size_t)4 << 30 }, ret, err);
+	                         &(struct store_budget){ .max_bytes = BYTES_MAX }, ret, err);
 	free(series);
 	return failed;
 }
@@ -309,30 +310,56 @@ int recorded_load(const char *text, struct profile **ret, struct error *err)
 	return failed;
 }
 
-static int read_moments(struct store *s, const struct recorded *r, uint32_t series, size_t max, struct profile ***ret, size_t *ret_n,
-                        struct error *err)
+/* The moments whose sampling rate is that of those beside them: of the longest such part, the latest of equals. *from, *n: in and out. */
+static void longest_of_one_rate(const struct profile *p, size_t *from, size_t *n)
 {
-	int64_t *times = NULL;
-	size_t n = 0, read = 0;
-	int failed = store_moments(s, series, r->from_ms, r->to_ms, max, &times, &n, err);
-	struct profile **all = failed ? NULL : calloc(n + 1, sizeof *all);
-	if (!failed && !all)
-		failed = error_nomem(err, "the profiles");
-	for (; read < n && !failed; read += !failed)
-		failed = store_read(s, series, times[read], NULL, &all[read], err);
-	free(times);
-	if (failed) {
-		for (size_t i = 0; all && i < read; i++)
-			profile_free(all[i]);
-		free(all);
-		return failed;
+	size_t first = 0, longest = 0;
+	for (size_t i = 0; i < p->n_sources; i++) {
+		if (i > 0 && p->sources[i].rate != p->sources[i - 1].rate)
+			first = i;
+		if (i + 1 - first >= longest) {
+			*from = first;
+			longest = i + 1 - first;
+		}
 	}
-	*ret = all;
-	*ret_n = n;
-	return 0;
+	*n = longest;
 }
 
-int recorded_moments(const char *text, size_t max, struct profile ***ret, size_t *ret_n, struct error *err)
+static int read_moments(struct store *s, uint32_t series, const int64_t *times, size_t n, struct profile **ret, struct error *err)
+{
+	struct store_moment *moments = calloc(n + 1, sizeof *moments);
+	bool *found = calloc(n + 1, sizeof *found);
+	int failed = moments && found ? 0 : error_nomem(err, "the profiles");
+	for (size_t i = 0; i < n && !failed; i++)
+		moments[i] = (struct store_moment){ series, times[i], (uint32_t)i };
+	if (!failed)
+		failed = store_read_moments(s, moments, n, &(struct store_budget){ .max_bytes = BYTES_MAX }, found, ret, err);
+	free(moments);
+	free(found);
+	return failed;
+}
+
+static int read_series(struct store *s, const struct recorded *r, uint32_t series, size_t max, struct recorded_series *ret, struct error *err)
+{
+	int64_t *times = NULL;
+	int failed = store_moments(s, series, r->from_ms, r->to_ms, max, &times, &ret->all, err);
+	ret->from = 0;
+	ret->n = failed ? 0 : ret->all;
+	if (!failed && ret->all == 0)
+		failed = error_set(err, E_USAGE, "%.200s: there is no whole profile in that time", r->file);
+	if (!failed)
+		failed = read_moments(s, series, times, ret->all, &ret->profile, err);
+	if (!failed)
+		longest_of_one_rate(ret->profile, &ret->from, &ret->n);
+	if (!failed && ret->n < ret->all) {
+		profile_free(ret->profile);
+		failed = read_moments(s, series, times + ret->from, ret->n, &ret->profile, err);
+	}
+	free(times);
+	return failed;
+}
+
+int recorded_read_series(const char *text, size_t max, struct recorded_series *ret, struct error *err)
 {
 	struct place p;
 	int failed = open_place(text, true, &p, err);
@@ -340,7 +367,7 @@ int recorded_moments(const char *text, size_t max, struct profile ***ret, size_t
 		failed = error_set(err, E_USAGE, "%.200s: %zu processes match, and this looks at one: add target=NUMBER ('heapgauge store info' "
 		                   "lists them; the last one is %u)", p.what.file, p.n, p.list[p.n - 1].series);
 	else if (!failed)
-		failed = read_moments(p.store, &p.what, p.list[0].series, max, ret, ret_n, err);
+		failed = read_series(p.store, &p.what, p.list[0].series, max, ret, err);
 	close_place(&p);
 	return failed;
 }

@@ -25,8 +25,12 @@ void recorded_finish(struct recorded *r);
 
 /* One profile. */
 int recorded_load(const char *text, struct profile **ret, struct error *err);
-/* At most max profiles of one process, oldest first; *ret is freed by the caller, each profile too. */
-int recorded_moments(const char *text, size_t max, struct profile ***ret, size_t *ret_n, struct error *err);
+/* At most max profiles of one process, put together as profile_series does. */
+struct recorded_series {
+	struct profile *profile;
+	size_t all, from, n;            /* how many there were; those with another sampling rate than their neighbours may be left out */
+};
+int recorded_read_series(const char *text, size_t max, struct recorded_series *ret, struct error *err);
 
 /* With the store open: the series, and the range where it wasn't given. E_USAGE: none has profiles in that time. */
 int recorded_find(struct recorded *r, struct store *s, struct store_series_info **ret, size_t *ret_n, struct error *err);

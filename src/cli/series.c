@@ -42,11 +42,9 @@ static void longest_part(struct profile *const *inputs, size_t n, size_t *ret_fr
 	}
 }
 
-static int join_series(struct profile *const *inputs, size_t n, size_t least, struct buf *notes, struct profile **ret,
-                       struct error *err)
+/* Of n profiles those that make a series. */
+static int check_length(size_t n, size_t from, size_t kept, size_t least, struct buf *notes, struct error *err)
 {
-	size_t from = 0, kept = 0;
-	longest_part(inputs, n, &from, &kept);
 	if (kept < least)
 		return error_set(err, E_USAGE, n < least ? "%zu profiles are too few: growth takes at least %zu of one process"
 		                                         : "of the %zu profiles no %zu that follow each other are of one process "
@@ -54,6 +52,17 @@ static int join_series(struct profile *const *inputs, size_t n, size_t least, st
 	if (kept < n)
 		buf_printf(notes, "the process changed (a restart, or another sampling rate): of %zu profiles, %zu to %zu are looked "
 		           "at\n", n, from + 1, from + kept);
+	return 0;
+}
+
+static int join_series(struct profile *const *inputs, size_t n, size_t least, struct buf *notes, struct profile **ret,
+                       struct error *err)
+{
+	size_t from = 0, kept = 0;
+	longest_part(inputs, n, &from, &kept);
+	int failed = check_length(n, from, kept, least, notes, err);
+	if (failed)
+		return failed;
 	if (!is_known(inputs[from]))
 		buf_adds(notes, "the profiles don't say of which process they are: taken as one\n");
 	progress_phase("putting together", 0);
@@ -79,35 +88,31 @@ static int add_input(struct inputs *l, struct profile *p, struct error *err)
 	return error_nomem(err, "the list of profiles");
 }
 
-static int add_moments(const char *path, struct inputs *l, struct error *err)
-{
-	struct profile **moments;
-	size_t n;
-	int failed = recorded_moments(path, MOMENTS_MAX, &moments, &n, err);
-	if (failed)
-		return failed;
-	for (size_t i = 0; i < n; i++)
-		if (failed)
-			profile_free(moments[i]);
-		else
-			failed = add_input(l, moments[i], err);
-	free(moments);
-	return failed;
-}
-
 static int read_inputs(const struct load_settings *s, char *const *paths, size_t n, struct buf *warnings, struct inputs *l, struct error *err)
 {
 	int failed = load_check_paths(s, paths, n, err);
 	for (size_t i = 0; i < n && !failed; i++) {
 		struct profile *p = NULL;
-		if (recorded_is(paths[i])) {
-			failed = add_moments(paths[i], l, err);
-			continue;
-		}
-		failed = load_one(s, paths[i], warnings, &p, err);
+		failed = recorded_is(paths[i]) ? error_set(err, E_USAGE, "%.200s: a place in a store is a series already: give it alone", paths[i])
+		                               : load_one(s, paths[i], warnings, &p, err);
 		if (!failed)
 			failed = add_input(l, p, err);
 	}
+	return failed;
+}
+
+static int load_recorded(const char *path, size_t least, struct buf *notes, struct profile **ret, struct error *err)
+{
+	struct recorded_series r;
+	progress_phase("reading", 0);
+	int failed = recorded_read_series(path, MOMENTS_MAX, &r, err);
+	if (failed)
+		return failed;
+	failed = check_length(r.all, r.from, r.n, least, notes, err);
+	if (failed)
+		profile_free(r.profile);
+	else
+		*ret = r.profile;
 	return failed;
 }
 
@@ -116,6 +121,8 @@ int load_series(const struct load_settings *s, char *const *paths, size_t n, siz
 {
 	struct load_settings joined = *s;
 	struct inputs l = { 0 };
+	if (n == 1 && recorded_is(paths[0]))
+		return load_recorded(paths[0], least, notes, ret, err);
 	joined.merge = true;        /* build ids are wanted, as for everything that is put together */
 	int failed = read_inputs(&joined, paths, n, warnings, &l, err);
 	if (!failed) {

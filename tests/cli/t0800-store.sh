@@ -26,6 +26,7 @@ runs 0 "a difference of two times" heapgauge diff --symbols none "store:s.db?tar
 runs 0 "times as people write them" heapgauge top --symbols none "store:s.db?target=2&to=2025-10-09T10:00:00%2b01:00&from=2025-10-09T08:55:00Z"
 
 misused "leaks of two processes" "target=NUMBER" heapgauge leaks "store:s.db?from=0"
+misused "leaks of two places" "give it alone" heapgauge leaks "store:s.db?target=2&from=0" "store:s.db?target=1&from=0"
 misused "nobody" "no profile of what was asked for" heapgauge top "store:s.db?target=nobody:1"
 misused "a time that is none" "a time is 2026-" heapgauge top "store:s.db?from=yesterday"
 misused "a mode that is none" "last, average or max" heapgauge top "store:s.db?mode=sum"

@@ -398,6 +398,21 @@ def check_growth(driver, processes):
     tap.check(text.status == 200 and b"|" in text.body, "leaks: markdown")
 
 
+def check_rates(driver, folder):
+    """Profiles of another sampling rate are another series for the command, too."""
+    heapgauge = os.environ.get("HEAPGAUGE")
+    if not heapgauge:
+        tap.skip("leaks of a store: another rate", "HEAPGAUGE is not set")
+        return
+    series = driver.series({"job": "rates", "instance": "r"}, 99)
+    for k in range(12):
+        driver.profile(series, T0 + k * STEP, pprof.encode({(16, 32): (0, 0, 10 + k, 1000 * (10 + k))}, build_id="ee" * 10, rate=524288 if k < 4 else 65536))
+    r = subprocess.run([heapgauge, "leaks", "--json", "--all", "--symbols", "none", "store:%s/store?job=rates" % folder], capture_output=True, text=True, check=False)
+    d = json.loads(r.stdout) if r.returncode == 0 else {}
+    tap.check(d and len(d["sources"]) == 8 and d["total"]["values"] == [1000 * (10 + k) for k in range(4, 12)] and
+              any("of 12 profiles, 5 to 12" in n for n in d["notes"]), "leaks of a store: another rate begins another series", r.stdout[:500] + r.stderr)
+
+
 def block_totals(block):
     i = block.header["metric"]["inuse_space"]
     sums = {}
@@ -488,6 +503,7 @@ def main():
         check_lists(driver, processes)
         check_selectors(driver, processes)
         check_pages(driver, processes)
+        check_rates(driver, folder)
         check_bad(driver)
         check_documented(driver)
         check_joining(driver)
