@@ -24,10 +24,14 @@ static bool push(struct sqlite_store *s, enum work_kind kind, uint32_t series)
 	return w != NULL;
 }
 
+static bool is_over(const struct series_state *st, int64_t now_ms)
+{
+	return st->n_open > 0 && st->first_open_ms < now_ms - SEAL_AFTER_MS && st->profile_ms < now_ms - SEAL_AFTER_MS;
+}
+
 static bool should_seal(const struct sqlite_store *s, const struct series_state *st, int64_t now_ms)
 {
-	return st->n_open >= s->options.chunk_profiles || (st->n_open > 1 && st->open_samples >= SEAL_SAMPLES) ||
-	       (st->n_open > 0 && st->first_open_ms < now_ms - SEAL_AFTER_MS && st->profile_ms < now_ms - SEAL_AFTER_MS);
+	return st->n_open >= s->options.chunk_profiles || (st->n_open > 1 && st->open_samples >= SEAL_SAMPLES) || is_over(st, now_ms);
 }
 
 static bool should_forget(const struct sqlite_store *s, const struct series_state *st, int64_t now_ms)
@@ -114,6 +118,8 @@ static int work(struct sqlite_store *s, int64_t now_ms, struct error *err)
 	st = failed ? (struct series_state){ 0 } : *slot;
 	if (!failed && w.kind == WORK_SEAL) {
 		failed = seal_chunk(s, w.series, TIER_RAW, 0, s->options.chunk_profiles, &st, err);
+		/* Open ones are never too old: what was made of them might be dropped before them, and then be made again. */
+		done = failed || !is_over(&st, now_ms);
 	} else if (!failed && w.kind == WORK_ROLL) {
 		failed = roll(s, w.series, now_ms, &st, &done, err);
 	} else if (!failed && w.kind == WORK_GAUGES) {

@@ -588,6 +588,44 @@ static void much_that_comes_in_keeps_nothing_too_old(void **state)
 	store_close(s);
 }
 
+/* Steps of looking after it, in processes that are killed after some each: what is told of a day is all of it, or nothing. */
+static void a_day_goes_as_a_whole(void **state)
+{
+	(void)state;
+	enum { N = 30, HOUR = 3600000 };
+	struct store_options o = { .retention_ms = { 3 * HOUR, 4 * HOUR, 26 * HOUR, 48 * HOUR }, .chunk_profiles = 12 };
+	for (unsigned life = 1; life < 12; life++) {
+		struct store *s = NULL;
+		struct process w = process_of(0);
+		bool more = true;
+		remove_store();
+		assert_int_equal(store_open(path, &o, &s, NULL), 0);
+		uint32_t series = add_series(s, "a:1", 1);
+		for (unsigned i = 0; i < N; i++) {
+			struct profile *p = random_profile(&w, i, START + i * 300000LL);
+			append(s, series, START + i * 300000LL, p);
+			profile_free(p);
+		}
+		for (unsigned step = 1; step < 100; step++) {
+			struct store_point *points;
+			size_t n;
+			uint64_t profiles = 0;
+			assert_int_equal(store_maintain(s, START + 120LL * HOUR, &more, NULL), 0);
+			if (step % life == 0) {
+				store_close(s);
+				assert_int_equal(store_open(path, &o, &s, NULL), 0);
+			}
+			assert_int_equal(store_totals(s, &(struct store_range){ &series, 1, 0, INT64_MAX }, 0, NULL, &points, &n, NULL), 0);
+			for (size_t i = 0; i < n; i++)
+				profiles += points[i].n;
+			if (profiles != 0 && profiles != N)
+				fail_msg("after %u steps, %u in each life: %llu profiles", step, life, (unsigned long long)profiles);
+			free(points);
+		}
+		store_close(s);
+	}
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -613,6 +651,7 @@ int main(void)
 		cmocka_unit_test(tiers_say_what_their_profiles_say),
 		cmocka_unit_test(what_is_old_or_too_much_goes),
 		cmocka_unit_test(much_that_comes_in_keeps_nothing_too_old),
+		cmocka_unit_test(a_day_goes_as_a_whole),
 		cmocka_unit_test(series_are_found_by_labels),
 		cmocka_unit_test(names_that_come_late_hold_for_old_profiles),
 		cmocka_unit_test(what_makes_no_sense_is_refused_and_changes_nothing),
