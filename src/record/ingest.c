@@ -147,11 +147,25 @@ static int append_all(struct ingest *g, struct work *works, size_t n, struct err
 	return good ? store_append(g->r->store, profiles, good, err) : E_OK;
 }
 
+/* What its time belongs to was folded meanwhile and takes nothing more: then, as all that is out of order, it is of when it came. */
+static int append_one(struct ingest *g, struct work *w)
+{
+	int failed = append_all(g, w, 1, &w->err);
+	if (failed != E_USAGE || w->time_ms >= w->item->time_ms)
+		return failed;
+	struct feed *f = feed_of(g, w->item);
+	w->time_ms = w->item->time_ms > f->last_ms ? w->item->time_ms : f->last_ms + 1;
+	failed = append_all(g, w, 1, &w->err);
+	if (!failed)
+		f->last_ms = w->time_ms;
+	return failed;
+}
+
 static void append_each(struct ingest *g, struct work *works, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct work *w = &works[i];
-		int failed = w->failed ? E_OK : append_all(g, w, 1, &w->err);
+		int failed = w->failed ? E_OK : append_one(g, w);
 		if (failed)
 			fail(w, failed == E_USAGE || failed == E_FORMAT ? FAILED_FORMAT : FAILED_STORE, failed);
 	}

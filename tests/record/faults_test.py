@@ -11,6 +11,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "truth"))
+import pprof  # noqa: E402
 import tap  # noqa: E402
 from bad_targets import Recorder, Targets, dump  # noqa: E402
 
@@ -64,6 +65,26 @@ def check_end(folder):
     counts = stored(r)
     tap.check(all(p.acknowledged <= counts.get(p.number, 0) <= p.sent for p in pushers) and sum(p.acknowledged for p in pushers) > 20,
               "SIGTERM: each acknowledged profile is there", ([(p.acknowledged, p.sent) for p in pushers], counts))
+    r.end()
+
+
+def check_folded(folder):
+    """A queue of old profiles is being sent; the recorder ends, and the next one folds what it has before the rest comes."""
+    store = os.path.join(folder, "folded.db")
+    began = int(time.time() * 1000) - 48 * 3600000
+
+    def push(r, i):
+        return r.ask("/api/v1/push?job=queue", pprof.encode({(1, 2): (0, 0, 1, 100 + i)}, time_ms=began + i * 60000), "POST")[:2]
+
+    r = Recorder(HEAPGAUGE, folder, "--store", store)
+    before = [push(r, i) for i in range(3)]
+    r.end(signal.SIGKILL)
+    r = Recorder(HEAPGAUGE, folder, "--store", store, config="scrape_configs: []\n")
+    folded = r.wait(lambda: r.metrics()["heapgauge_maintenance_steps_total"] >= 3)
+    after = [push(r, i) for i in range(3, 6)]
+    tap.check(folded and before + after == [(204, b"")] * 6, "what comes too late for its bucket is stored all the same", before + after)
+    mine = [s for s in r.series() if s["labels"]["job"] == "queue"]
+    tap.check(len(mine) == 1 and mine[0]["profiles"] == 6 and mine[0]["last_ms"] > time.time() * 1000 - 60000, "as of when it came", mine)
     r.end()
 
 
@@ -131,6 +152,7 @@ def check_disk(folder):
 
 try:
     check_end(scratch)
+    check_folded(scratch)
     check_limit(scratch)
     check_disk(scratch)
 finally:
