@@ -569,13 +569,13 @@ static void much_that_comes_in_keeps_nothing_too_old(void **state)
 	(void)state;
 	struct store *s = NULL;
 	struct store_info info;
-	struct store_options o = { .max_bytes = 800000, .chunk_profiles = 2 };
+	struct store_options o = { .max_bytes = 300000, .chunk_profiles = 2 };
 	struct process w = process_of(0);
 	bool more;
 	remove_store();
 	assert_int_equal(store_open(path, &o, &s, NULL), 0);
 	uint32_t series = add_series(s, "a:1", 1);
-	for (unsigned k = 0; k < 1200; k++) {
+	for (unsigned k = 0; k < 400; k++) {
 		struct profile *p = random_profile(&w, k, START + k * 1000LL);
 		append(s, series, START + k * 1000LL, p);
 		profile_free(p);
@@ -583,8 +583,8 @@ static void much_that_comes_in_keeps_nothing_too_old(void **state)
 			assert_int_equal(store_maintain(s, START + k * 1000LL, &more, NULL), 0);
 	}
 	assert_int_equal(store_info(s, &info, NULL), 0);
-	assert_int_equal(info.n_profiles, 1200);
-	assert_true(info.tiers[TIER_RAW].profiles + info.n_open < 1200);
+	assert_int_equal(info.n_profiles, 400);
+	assert_true(info.tiers[TIER_RAW].profiles + info.n_open < 400);
 	store_close(s);
 }
 
@@ -594,7 +594,7 @@ static void a_day_goes_as_a_whole(void **state)
 	(void)state;
 	enum { N = 30, HOUR = 3600000 };
 	struct store_options o = { .retention_ms = { 3 * HOUR, 4 * HOUR, 26 * HOUR, 48 * HOUR }, .chunk_profiles = 12 };
-	for (unsigned life = 1; life < 12; life++) {
+	for (unsigned life = 3; life < 8; life += 2) {
 		struct store *s = NULL;
 		struct process w = process_of(0);
 		bool more = true;
@@ -606,7 +606,7 @@ static void a_day_goes_as_a_whole(void **state)
 			append(s, series, START + i * 300000LL, p);
 			profile_free(p);
 		}
-		for (unsigned step = 1; step < 100; step++) {
+		for (unsigned step = 1; step < 40; step++) {
 			struct store_point *points;
 			size_t n;
 			uint64_t profiles = 0;
