@@ -329,9 +329,13 @@ class Run:
         return r.end() == 0 and good and tidy
 
     def is_tidy(self):
-        """No profile is there by itself that is older than these are kept; chunks go as a whole."""
+        """No profile is there by itself that is older than these are kept; of a series that goes on, a chunk of sixty goes as a whole."""
         before = now_ms() - KEPT_RAW
-        return all(sum(p[0] < before and p[0] % BUCKETS[0] != 0 for p in found.points) < 60 for found in listed(self.store)[0].values())
+        for found in listed(self.store)[0].values():
+            old = sum(p[0] < before and p[0] % BUCKETS[0] != 0 for p in found.points)
+            if old and (old >= 60 or found.points[-1][0] < before - HOUR):
+                return False
+        return True
 
 
 def check_run(number, rounds, counts):
