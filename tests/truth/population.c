@@ -104,12 +104,31 @@ static double sampled(double size)
 	return rate > 1 ? -expm1(-size / rate) : 1;
 }
 
+/* Of the estimate of one block. Few sizes are asked for again and again, and expm1 is slow. */
+static double variance(double size)
+{
+	static _Thread_local struct { double size, variance; } known[64];
+	size_t place = (uint64_t)size * 0x9e3779b97f4a7c15u >> 58;
+	if (known[place].size != size) {
+		double p = sampled(size);
+		known[place].size = size;
+		known[place].variance = size * size * (1 - p) / p;
+	}
+	return known[place].variance;
+}
+
 static void tally_add(struct tally *t, double size)
 {
-	double p = sampled(size);
 	t->objects += 1;
 	t->bytes += size;
-	t->variance += size * size * (1 - p) / p;
+	t->variance += variance(size);
+}
+
+static void tally_sum(struct tally *t, const struct tally *more)
+{
+	t->objects += more->objects;
+	t->bytes += more->bytes;
+	t->variance += more->variance;
 }
 
 /* How many samples the biggest populations get: what fits in memory at that rate. */
@@ -197,6 +216,8 @@ static void populations_plan(uint64_t seed, size_t sites, double budget)
 
 static __attribute__((noinline)) void population_grow(struct population *p, size_t n, struct tally *came)
 {
+	struct tally sum = { 0 };
+
 	for (; n && p->n < p->capacity; n--) {
 		size_t size = population_size(p);
 		/* Ask for a bit less, as long as it stays the same class. */
@@ -206,9 +227,10 @@ static __attribute__((noinline)) void population_grow(struct population *p, size
 			die("allocating");
 		size = malloc_usable_size(block);
 		p->blocks[p->n++] = block;
-		tally_add(came, (double)size);
-		tally_add(&p->allocated, (double)size);
+		tally_add(&sum, (double)size);
 	}
+	tally_sum(came, &sum);
+	tally_sum(&p->allocated, &sum);
 }
 
 static void population_shrink(struct population *p, size_t n, struct tally *went)
