@@ -4,6 +4,11 @@
 fixture=$1 sampler=$2 print=$3 cut=$4
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/nm"
+export NM_KEPT="$dir/nm" PPROF_TOOLS="nm:$(cd "$(dirname "$0")/../truth" && pwd)/nm_once.sh"
+for tool in c++filt objdump addr2line; do
+	PPROF_TOOLS=$PPROF_TOOLS,$tool:$(command -v $tool)
+done
 n=0
 
 check() {

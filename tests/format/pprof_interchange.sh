@@ -58,17 +58,18 @@ check "1,000 profiles of our model are written" "$client" generate "$work/ours" 
 check "google/pprof re-encodes them" "$go" recode "$work/ours" "$work/ours_go"
 check "we read what we gave it" "$client" same "$work/ours" "$work/ours_go"
 
-# The tool, on some of them.
-if go tool pprof -h >/dev/null 2>&1 || [ $? -eq 2 ]; then
+# The tool, on some of them: the program itself where it can be had, not the go command, which looks for changes each time.
+pprof=$(go tool -n pprof 2>/dev/null) && [ -x "$pprof" ] || pprof="go tool pprof"
+if $pprof -h >/dev/null 2>&1 || [ $? -eq 2 ]; then
 	mkdir "$work/some"
 	for file in "$work"/ours/000[01]?.pb; do
 		cp "$file" "$work/some/"
-		go tool pprof -symbolize=none -proto -output="$work/tool/${file##*/}" "$file" >/dev/null 2>&1
+		$pprof -symbolize=none -proto -output="$work/tool/${file##*/}" "$file" >/dev/null 2>&1
 	done
 	# Whether it knows columns is asked with files of google/pprof, so that ours could not hide it.
 	mkdir "$work/known"
 	for file in "$work"/go/0000?.pb; do
-		go tool pprof -symbolize=none -proto -output="$work/known/${file##*/}" "$file" >/dev/null 2>&1
+		$pprof -symbolize=none -proto -output="$work/known/${file##*/}" "$file" >/dev/null 2>&1
 	done
 	if "$go" columns "$work/known"; then
 		check "go tool pprof -proto loses nothing" "$go" compact "$work/some" "$work/tool"
@@ -85,7 +86,7 @@ if go tool pprof -h >/dev/null 2>&1 || [ $? -eq 2 ]; then
 		for file in heap allocs; do
 			unit=B
 			case $type in *objects) unit=count ;; esac
-			go tool pprof -symbolize=none -top -unit=$unit -nodecount=100000 -nodefraction=0 -sample_index=$type \
+			$pprof -symbolize=none -top -unit=$unit -nodecount=100000 -nodefraction=0 -sample_index=$type \
 				"$work/heap_ours/$file.pb.gz" 2>/dev/null |
 				awk 'seen { flat = $1; cum = $4; sub(/B$/, "", flat); sub(/B$/, "", cum); sub(/ \(inline\)$/, "")
 					sub(/^[^%]*%[^%]*%[^%]*% +/, ""); print flat, cum, $0 } /flat%/ { seen = 1 }' | sort >"$work/top"

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import types
 
+import nm
 import tap
 
 BLOCK = 16384
@@ -162,7 +163,8 @@ def rust_converter(options):
         return None
     target = options.work + "/cargo"
     done = subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path",
-                           options.cargo + "/Cargo.toml", "--target-dir", target], stderr=subprocess.DEVNULL)
+                           options.cargo + "/Cargo.toml", "--target-dir", target], stderr=subprocess.DEVNULL,
+                          env=dict(os.environ, CARGO_PROFILE_RELEASE_OPT_LEVEL="0", CARGO_PROFILE_RELEASE_LTO="off"))
     path = target + "/release/pprof_util_peer"
     return path if done.returncode == 0 and os.path.exists(path) else None
 
@@ -289,6 +291,8 @@ def main():
     names = ("heapgauge", "population", "loaded", "odd", "odd_static", "cargo", "work")
     options = types.SimpleNamespace(**dict(zip(names, map(os.path.abspath, sys.argv[1:]))))
     os.makedirs(options.work, exist_ok=True)
+    nm.begin(options.work)
+    os.environ["JEPROF_TOOLS"] = nm.tools()
     two_runs(options)
     offsets_of_pprof(options, equal_offsets(options))
     for case in (accumulated, blanks, deleted, no_file, neighbours, static_allocator, snapshots_added, raw_counts):

@@ -16,6 +16,7 @@ import sys
 import types
 
 import dumps
+import nm
 import tap
 
 # A line's object count is rounded to an integer before it is written, which moves the estimate of a line of few
@@ -31,8 +32,7 @@ ALLOCATOR = re.compile(r"^(je_|prof_|imalloc|iralloc|malloc|calloc|realloc|align
 ROW = re.compile(r"^\s*(-?\d+)\s+\S+%\s+\S+%\s+(-?\d+)\s+\S+%\s?(.*)$")
 
 
-JEPROF_TOOLS = ",".join("%s:%s" % (tool, shutil.which(tool)) for tool in ("nm", "c++filt", "objdump")) + \
-    ",addr2line:/bin/false"
+JEPROF_TOOLS = nm.tools(addr2line="/bin/false")
 
 
 def ours(options, *arguments):
@@ -238,6 +238,7 @@ def main():
     reduced = sys.argv[1] == "--reduced"
     options = types.SimpleNamespace(**dict(zip(names, sys.argv[1 + reduced:])))
     found = dumps.make(options, options.work)
+    nm.begin(options.work)
     tap.check(len(found) >= 20, "%d dumps to compare" % len(found))
     if reduced:
         found = found[:2] + found[2::4]      # jeprof's time is the same however slow we are
