@@ -21,6 +21,7 @@ compare=$(realpath "$1") programs=$(realpath "$2") rest=${3:-}
 llvm=$(command -v llvm-symbolizer-14 || command -v llvm-symbolizer)
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
+. "$programs/kept.sh"
 uncompared=${SANITIZED:+$rest}
 count=0
 
@@ -65,8 +66,12 @@ against_llvm() { # NAME BINARY LEAST-FRAMES [COMPARE OPTIONS]
 	agrees "$1: as llvm-symbolizer" "$("$compare" -n 4000 "${@:4}" "$llvm" "$2" 2>&1)" "$3"
 }
 
-compile() { # OUT COMMAND...
+compile() { # OUT COMMAND... SOURCE
+	local kept=
+	[ -z "${HEAPGAUGE_KEPT:-}" ] || kept=$(kept_as "$1" "${@:2}")
+	if [ -n "$kept" ] && [ -e "$kept" ]; then cp "$kept" "$folder/$1"; return; fi
 	"${@:2}" -o "$folder/$1" 2>"$folder/log" || { report 1 "$1 compiles" "$(head -1 "$folder/log")"; return 1; }
+	[ -z "$kept" ] || { cp "$folder/$1" "$kept.$$" && mv "$kept.$$" "$kept"; }
 }
 
 variant() { # NAME LANGUAGE COMPILER FLAGS...
@@ -135,7 +140,7 @@ if [ -n "$rest" ]; then
 				against_llvm "$name after dwz" "$folder/$name-dwz" 1500
 		done
 		cp "$folder/cc-g++-4-O2" "$folder/one" &&
-			g++ -g -gdwarf-4 -O2 -no-pie -o "$folder/two" "$programs/shapes.cc"
+			compile two g++ -g -gdwarf-4 -O2 -no-pie "$programs/shapes.cc"
 		"$compare" -p -n 4000 "$folder/one" >"$folder/before"
 		dwz -m "$folder/common.dwz" -M "$folder/common.dwz" "$folder/one" "$folder/two"
 		"$compare" -p -n 4000 "$folder/one" >"$folder/after"
