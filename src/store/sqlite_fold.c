@@ -275,7 +275,7 @@ int fold_chunk(struct fold *f, const struct chunk_head *h, const void *body, siz
 	unsigned from = first > 0 && (first == end || !f->has_before) ? first - 1 : first;
 	if (from == end)
 		return 0;
-	f->metrics |= h->layout.metrics;
+	f->metrics |= first < end ? h->layout.metrics : 0;
 	f->epoch++;
 	f->next = 0;
 	f->matrix_rows = 0;

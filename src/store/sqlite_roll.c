@@ -138,9 +138,12 @@ static int write_bucket(struct sqlite_store *s, struct fold *f, uint32_t series,
 	struct buf head, data;
 	struct chunk_slot slot = f->total;
 	struct chunk_head h = { chunk_layout(f->metrics, true), &slot, 1 };
-	for (int m = 0; m < METRICS; m++)
-		if (isnan(slot.sum[m]))
-			slot.sum[m] = 0;
+	/* Of a metric that some of its profiles don't have. */
+	for (int m = 0; m < METRICS; m++) {
+		slot.sum[m] = isnan(slot.sum[m]) ? 0 : slot.sum[m];
+		slot.max[m] = isnan(slot.max[m]) ? 0 : slot.max[m];
+		slot.last[m] = isnan(slot.last[m]) ? 0 : slot.last[m];
+	}
 	slot.time_ms = begin;
 	if (f->rate != f->info.source.rate)     /* the first thing in it */
 		memcpy(f->info_bytes.data, &f->rate, sizeof f->rate);

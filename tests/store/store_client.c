@@ -120,7 +120,7 @@ static int churn(const char *file, uint64_t seed)
 			if (store_maintain(s, time + 2 * HOUR, &more, &err))
 				return fail("maintain", &err);
 		time += pause ? 20 * HOUR : HOUR / 6;
-		uint32_t day = 2 * (uint32_t)(time / (24 * HOUR)) + 1;
+		uint32_t day = (uint32_t)(time / (24 * HOUR));
 		if (append(s, day, series[0], time, &err))
 			return fail("append", &err);
 		acknowledge(day, series[0], time);
