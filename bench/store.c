@@ -71,7 +71,7 @@ static struct profile *read_dump(const char *path)
 {
 	struct stream file;
 	struct error err;
-	struct profile *p;
+	struct profile *p = NULL;
 	struct read_report report;
 	buf_init(&report.warnings, 1 << 20);
 	if (stream_open(&file, path, &err) || format_read(&file, &read_limits_default, &report, &p, &err))
