@@ -273,7 +273,8 @@ static int look(const char *path, bool *ret_there, struct error *err)
 		return error_set(err, E_FORMAT, "%s: written by a newer heapgauge (store version %u, this one knows up to %d); it was left as it is",
 		                 path, version, STORE_VERSION);
 	if (version < STORE_VERSION)
-		return error_set(err, E_FORMAT, "%s: a store of version %u, which never was; it was left as it is", path, version);
+		return error_set(err, E_FORMAT, "%s: a store of version %u, from before the first release: record into another file; it was left as it is",
+		                 path, version);
 	return 0;
 }
 
