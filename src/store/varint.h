@@ -70,6 +70,21 @@ static inline uint64_t varint_slow(struct varint_reader *r)
 	return 0;
 }
 
+/* One of up to eight bytes, which are there, at once: the bits between the top bits are pushed together in pairs, fours, and eight. */
+static inline uint64_t varint_word(struct varint_reader *r)
+{
+	uint64_t v;
+	memcpy(&v, r->at, sizeof v);
+	uint64_t ends = ~v & 0x8080808080808080u;
+	if (!ends)
+		return varint_slow(r);
+	r->at += (unsigned)__builtin_ctzll(ends) / 8 + 1;
+	v &= ends ^ (ends - 1);
+	v = (v & 0x007f007f007f007fu) | (v & 0x7f007f007f007f00u) >> 1;
+	v = (v & 0x00003fff00003fffu) | (v & 0x3fff00003fff0000u) >> 2;
+	return (v & 0x000000000fffffffu) | (v & 0x0fffffff00000000u) >> 4;
+}
+
 static inline uint64_t varint_next(struct varint_reader *r)
 {
 	if (r->at < r->end && *r->at < 0x80)
@@ -79,7 +94,7 @@ static inline uint64_t varint_next(struct varint_reader *r)
 		r->at += 2;
 		return v;
 	}
-	return varint_slow(r);
+	return r->end - r->at >= 8 ? varint_word(r) : varint_slow(r);
 }
 
 /* Past n of them: a byte without the top bit ends one. */

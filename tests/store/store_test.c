@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "reference.h"
+#include "store/varint.h"
 
 #define START 1760000000000
 #define STEP 10000
@@ -640,9 +641,32 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* With bytes behind them numbers are read a word at a time, at the end byte by byte: both are what was written. */
+static void varints(void **state)
+{
+	(void)state;
+	for (unsigned bits = 0; bits <= 64; bits++)
+		for (int less = 0; less < 2; less++) {
+			uint8_t bytes[2 * VARINT_MAX];
+			memset(bytes, 0xff, sizeof bytes);
+			uint64_t v = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - (uint64_t)less;
+			uint8_t *end = varint_write(bytes, v);
+			struct varint_reader inside = { bytes, bytes + sizeof bytes, false }, last = { bytes, end, false };
+			assert_true(varint_next(&inside) == v && inside.at == end && !inside.failed);
+			assert_true(varint_next(&last) == v && last.at == end && !last.failed);
+			struct varint_reader cut = { bytes, end - 1, false };
+			assert_true(varint_next(&cut) == 0 && cut.failed);
+		}
+	uint8_t endless[16];
+	memset(endless, 0x80, sizeof endless);
+	struct varint_reader r = { endless, endless + sizeof endless, false };
+	assert_true(varint_next(&r) == 0 && r.failed && r.at == r.end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(varints),
 		cmocka_unit_test(a_profile_read_back_is_the_one_appended),
 		cmocka_unit_test(a_range_says_what_its_profiles_say),
 		cmocka_unit_test(totals_are_sums_of_profiles),
