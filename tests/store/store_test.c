@@ -9,21 +9,12 @@
 
 #include "reference.h"
 #include "store/varint.h"
+#include "store_file.h"
 
 #define START 1760000000000
 #define STEP 10000
 
 static char path[64];
-
-static void remove_store(void)
-{
-	static const char *const endings[] = { "", "-wal", "-shm", "-lock" };
-	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-		char name[80];
-		snprintf(name, sizeof name, "%s%s", path, endings[i]);
-		unlink(name);
-	}
-}
 
 static struct store *open_store(bool read_only)
 {
@@ -101,7 +92,7 @@ static void a_profile_read_back_is_the_one_appended(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
-		remove_store();
+		remove_store(path);
 		struct store *s = open_store(false);
 		struct process w = process_of(i);
 		uint32_t series = add_series(s, "a:1", w.process);
@@ -165,7 +156,7 @@ static void assert_merges(struct store *s, uint32_t series, const struct process
 static void a_range_says_what_its_profiles_say(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(false);
 	for (unsigned i = 0; i < 4; i++) {
 		struct process w = process_of(i);
@@ -181,7 +172,7 @@ static void a_range_says_what_its_profiles_say(void **state)
 static void totals_are_sums_of_profiles(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(false);
 	struct process w = process_of(1);
 	uint32_t series = add_series(s, "a:1", w.process);
@@ -225,7 +216,7 @@ static void totals_are_sums_of_profiles(void **state)
 static void gauges_come_back(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(false);
 	uint32_t series = add_series(s, "a:1", 0);
 	for (int i = 0; i < 30; i++) {
@@ -252,7 +243,7 @@ static void gauges_come_back(void **state)
 static void series_are_found_by_labels(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(false);
 	struct process w = process_of(0);
 	uint32_t a = add_series(s, "a:1", 1), b = add_series(s, "b:2", 1), c = add_series(s, "b:2", 2);
@@ -295,7 +286,7 @@ static void series_are_found_by_labels(void **state)
 static void names_that_come_late_hold_for_old_profiles(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(false);
 	struct process w = process_of(0);
 	uint32_t series = add_series(s, "a:1", 1);
@@ -336,7 +327,7 @@ static void names_that_come_late_hold_for_old_profiles(void **state)
 static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(false);
 	struct process w = process_of(0);
 	uint32_t series = add_series(s, "a:1", 1);
@@ -395,7 +386,7 @@ static void tiers_say_what_their_profiles_say(void **state)
 	(void)state;
 	enum { N = 600, MINUTE = 60000 };
 	for (unsigned i = 0; i < 2; i++) {
-		remove_store();
+		remove_store(path);
 		struct store *s = open_store(false);
 		struct process w = process_of(i);
 		w.stacks = 25;
@@ -458,7 +449,7 @@ static void gauges_are_rolled_up(void **state)
 {
 	(void)state;
 	enum { N = 720 };
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(false);
 	uint32_t series = add_series(s, "a:1", 0);
 	struct store_range range = { &series, 1, 0, START + N * STEP };
@@ -500,7 +491,7 @@ static void what_is_old_or_too_much_goes(void **state)
 			memset(o.retention_ms, 0, sizeof o.retention_ms);
 			o.max_bytes = 1500000;
 		}
-		remove_store();
+		remove_store(path);
 		assert_int_equal(store_open(path, &o, &s, NULL), 0);
 		uint32_t series = add_series(s, "a:1", 1);
 		for (unsigned k = 0; k < N; k += 72) {
@@ -573,7 +564,7 @@ static void much_that_comes_in_keeps_nothing_too_old(void **state)
 	struct store_options o = { .max_bytes = 300000, .chunk_profiles = 2 };
 	struct process w = process_of(0);
 	bool more;
-	remove_store();
+	remove_store(path);
 	assert_int_equal(store_open(path, &o, &s, NULL), 0);
 	uint32_t series = add_series(s, "a:1", 1);
 	for (unsigned k = 0; k < 400; k++) {
@@ -599,7 +590,7 @@ static void a_day_goes_as_a_whole(void **state)
 		struct store *s = NULL;
 		struct process w = process_of(0);
 		bool more = true;
-		remove_store();
+		remove_store(path);
 		assert_int_equal(store_open(path, &o, &s, NULL), 0);
 		uint32_t series = add_series(s, "a:1", 1);
 		for (unsigned i = 0; i < N; i++) {
@@ -637,7 +628,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	return 0;
 }
 

@@ -10,22 +10,13 @@
 
 #include "random_profile.h"
 #include "store/store.h"
+#include "store_file.h"
 
 #define HOUR 3600000LL
 #define DAY (24 * HOUR)
 #define START (20370 * DAY)
 
 static char path[64];
-
-static void remove_store(void)
-{
-	static const char *const endings[] = { "", "-wal", "-shm", "-lock" };
-	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-		char name[80];
-		snprintf(name, sizeof name, "%s%s", path, endings[i]);
-		unlink(name);
-	}
-}
 
 static struct store *open_store(int64_t days_ms)
 {
@@ -146,7 +137,7 @@ static void a_program_with_new_stacks_each_day_takes_no_more_room(void **state)
 	enum { DAYS = 40, STACKS = 1000, TABLES = 5 };
 	static const char *const tables[TABLES] = { "stacks", "frames", "labels", "strings", "builds" };
 	int64_t counts[TABLES] = { 0 }, pages = 0;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(48 * HOUR);
 	uint32_t series = add_series(s, "a:1"), other = add_series(s, "b:1");
 	for (unsigned day = 0; day < DAYS; day++) {
@@ -212,7 +203,7 @@ static void come_back(bool with_late)
 	enum { STACKS = 25000, FEW = 10, MAX = 400 };
 	int64_t now = START + 10 * DAY;
 	struct error err = { 0 };
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(with_late ? 731 * DAY : 48 * HOUR);
 	uint32_t series = add_series(s, "a:1"), still = add_series(s, "b:1"), late = add_series(s, "c:1");
 	append(s, series, START, 0, 0, STACKS);
@@ -267,7 +258,7 @@ static void what_comes_back_during_a_sweep_stays(void **state)
 static void an_unfinished_sweep_is_made_again(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	struct store *s = open_store(48 * HOUR);
 	uint32_t series = add_series(s, "a:1");
 	append(s, series, START, 0, 0, 100);
@@ -299,7 +290,7 @@ static void a_check_finds_what_is_missing(void **state)
 		"DELETE FROM strings WHERE text = CAST('of day 0' AS BLOB)",
 	};
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
-		remove_store();
+		remove_store(path);
 		struct store *s = open_store(48 * HOUR);
 		append(s, add_series(s, "a:1"), START, 0, 0, 20);
 		assert_int_equal(findings_of(s), 0);
@@ -326,7 +317,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	remove_store();
+	remove_store(path);
 	return 0;
 }
 
