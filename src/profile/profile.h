@@ -170,6 +170,13 @@ uint32_t profile_add_location(struct profile *p, uint32_t mapping, uint64_t addr
 void profile_set_lines(struct profile *p, uint32_t location, const struct line *lines, size_t n);
 
 void profile_add_comment(struct profile *p, const char *text);
+/* Sums of values stop at the ends of their range. */
+static inline int64_t value_sum(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? a < 0 ? INT64_MIN : INT64_MAX : sum;
+}
+
 /* values: n_types of them. Equal samples may be added more than once: they count together. */
 void profile_add_sample(struct profile *p, uint32_t stack, uint32_t labels, uint32_t source,
                         const int64_t *values);

@@ -116,12 +116,6 @@ static bool same_sample(const void *context, uint32_t item)
 	return there->stack == wanted->stack && there->labels == wanted->labels && there->source == wanted->source;
 }
 
-static int64_t plus(int64_t a, int64_t b)
-{
-	int64_t sum;
-	return __builtin_add_overflow(a, b, &sum) ? a < 0 ? INT64_MIN : INT64_MAX : sum;
-}
-
 static bool join_samples(struct sum *s)
 {
 	struct profile *p = s->p;
@@ -142,7 +136,7 @@ static bool join_samples(struct sum *s)
 			continue;
 		}
 		for (size_t k = 0; k < types; k++)
-			p->values[at * types + k] = plus(p->values[at * types + k], p->values[i * types + k]);
+			p->values[at * types + k] = value_sum(p->values[at * types + k], p->values[i * types + k]);
 	}
 	p->n_values = p->n_samples * types;
 	return true;

@@ -183,12 +183,6 @@ static bool same_fold(const void *context, uint32_t item)
 	return r->labels == k->labels && r->source == k->source && k->node_of[item] == k->node;
 }
 
-static void add_saturated(int64_t *sum, int64_t more)
-{
-	if (__builtin_add_overflow(*sum, more, sum))
-		*sum = more < 0 ? INT64_MIN : INT64_MAX;
-}
-
 struct folder {
 	const struct page_source *s;
 	struct page_tree *t;
@@ -227,7 +221,7 @@ static bool fold_sample(struct folder *f, uint32_t sample, uint32_t node)
 	row->rest++;
 	t->folded_value += fabs((double)p->values[sample * p->n_types + (size_t)f->s->column]);
 	for (size_t k = 0; k < p->n_types; k++)
-		add_saturated(&t->sums[row->values + k], p->values[sample * p->n_types + k]);
+		t->sums[row->values + k] = value_sum(t->sums[row->values + k], p->values[sample * p->n_types + k]);
 	t->folded_rows++;
 	return true;
 }

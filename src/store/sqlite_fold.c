@@ -35,14 +35,6 @@ void fold_finish(struct fold *f)
 	chunk_reader_finish(&f->reader);
 }
 
-static int64_t add(int64_t a, int64_t b)
-{
-	int64_t sum;
-	if (!__builtin_add_overflow(a, b, &sum))
-		return sum;
-	return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
 static int64_t times(int64_t a, unsigned n)
 {
 	int64_t product;
@@ -150,7 +142,7 @@ static void add_in_use(struct fold_row *row, const struct chunk_layout *l, const
 		for (int m = INUSE_OBJECTS; m < METRICS; m++) {
 			if (l->sum[m] < 0)
 				continue;
-			row->sum[m - INUSE_OBJECTS] = add(row->sum[m - INUSE_OBJECTS], times(v[l->sum[m]], n));
+			row->sum[m - INUSE_OBJECTS] = value_sum(row->sum[m - INUSE_OBJECTS], times(v[l->sum[m]], n));
 			if (v[0] >> 1 && v[l->max[m]] > row->max[m - INUSE_OBJECTS])
 				row->max[m - INUSE_OBJECTS] = v[l->max[m]];
 		}
@@ -161,7 +153,7 @@ static void add_in_use(struct fold_row *row, const struct chunk_layout *l, const
 		if (l->sum[m] < 0)
 			continue;
 		int64_t value = v[l->sum[m]], *sum = &row->sum[m - INUSE_OBJECTS], *max = &row->max[m - INUSE_OBJECTS];
-		*sum = add(*sum, times(value, n));
+		*sum = value_sum(*sum, times(value, n));
 		*max = value > *max ? value : *max;
 	}
 }
@@ -201,7 +193,7 @@ static void add_allocated(const struct chunk_layout *l, int64_t *to, unsigned fr
 	for (unsigned i = from; i < from + n; i++)
 		for (int m = ALLOC_OBJECTS; m < INUSE_OBJECTS; m++)
 			if (l->sum[m] >= 0)
-				to[2 * i + (unsigned)m] = add(to[2 * i + (unsigned)m], v[l->sum[m]]);
+				to[2 * i + (unsigned)m] = value_sum(to[2 * i + (unsigned)m], v[l->sum[m]]);
 }
 
 /* Slot by slot against the one before. from: the first that is looked at; increases count from first on. */
@@ -219,7 +211,7 @@ static void add_increases(struct fold *f, unsigned from, unsigned first, unsigne
 			for (unsigned i = from; i < end; i++) {
 				int64_t now = v[2 * i + (unsigned)k], grown = now >= before ? now - before : now;
 				if (i >= first && (i > from || f->has_before)) {
-					row->increase[k] = add(row->increase[k], grown);
+					row->increase[k] = value_sum(row->increase[k], grown);
 					total[k] += (double)grown;
 				}
 				before = now;
@@ -260,7 +252,7 @@ static int fold_row(struct fold *f, uint32_t at, unsigned from, unsigned first, 
 				set_last(f, row, l, v);
 			for (int m = ALLOC_OBJECTS; m < INUSE_OBJECTS && l->tier; m++)
 				if (l->sum[m] >= 0)
-					row->increase[m] = add(row->increase[m], times(v[l->sum[m]], high - low));
+					row->increase[m] = value_sum(row->increase[m], times(v[l->sum[m]], high - low));
 		}
 		low = i > from ? i : from;
 		if (matrix && low < high)
