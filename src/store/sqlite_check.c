@@ -241,12 +241,6 @@ static void check_gauges(struct checking *k, int64_t id)
 		find(k, "gauges", id, why.text);
 }
 
-static struct varint_reader column_numbers(sqlite3_stmt *q, int column)
-{
-	const uint8_t *bytes = sqlite3_column_blob(q, column);
-	return (struct varint_reader){ bytes, bytes ? bytes + sqlite3_column_bytes(q, column) : NULL, false };
-}
-
 static bool check_stack(struct checking *k, sqlite3_stmt *q)
 {
 	struct varint_reader r = column_numbers(q, 1);
@@ -256,42 +250,10 @@ static bool check_stack(struct checking *k, sqlite3_stmt *q)
 	return true;
 }
 
-/* Goes with add_lines. */
-static bool check_lines(struct checking *k, struct varint_reader *r)
+static bool string_is_there(void *context, uint64_t string)
 {
-	bool ok = true;
-	for (uint64_t n = varint_next(r); n > 0 && ok && !r->failed; n--) {
-		for (int i = 0; i < 3; i++)
-			ok = has_or_none(&k->strings, varint_next(r)) && ok;
-		for (int i = 0; i < 3; i++)
-			varint_next(r);
-	}
-	return ok && !r->failed;
-}
-
-static bool check_frame(struct checking *k, sqlite3_stmt *q)
-{
-	struct varint_reader own = column_numbers(q, 2), names = column_numbers(q, 3);
-	bool ok = has_or_none(&k->builds, (uint64_t)sqlite3_column_int64(q, 1));
-	if (own.at) {
-		varint_next(&own);
-		ok = check_lines(k, &own) && ok;
-	}
-	return ok && (!names.at || check_lines(k, &names));
-}
-
-static bool check_labels(struct checking *k, sqlite3_stmt *q)
-{
-	struct varint_reader r = column_numbers(q, 1);
-	while (r.at < r.end) {
-		for (int i = 0; i < 3; i++)
-			if (!has_or_none(&k->strings, varint_next(&r)))
-				return false;
-		varint_next(&r);
-		if (r.failed)
-			return false;
-	}
-	return true;
+	const struct checking *k = context;
+	return has_or_none(&k->strings, string);
 }
 
 /* Goes through a list, also where a page of it is damaged: then that is the finding. */
@@ -330,13 +292,13 @@ static void each_stack(struct checking *k, sqlite3_stmt *q)
 
 static void each_frame(struct checking *k, sqlite3_stmt *q)
 {
-	if (!check_frame(k, q))
+	if (!has_or_none(&k->builds, (uint64_t)sqlite3_column_int64(q, 1)) || !frame_strings(q, 2, 3, string_is_there, k))
 		find(k, "frame", sqlite3_column_int64(q, 0), "damaged: it has a name or a binary that isn't there");
 }
 
 static void each_labels(struct checking *k, sqlite3_stmt *q)
 {
-	if (!check_labels(k, q))
+	if (!label_strings(q, 1, string_is_there, k))
 		find(k, "label set", sqlite3_column_int64(q, 0), "damaged: it has a word that isn't there");
 }
 

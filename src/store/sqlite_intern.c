@@ -188,6 +188,42 @@ void add_lines(struct buf *to, const struct profile *p, const struct location *l
 	}
 }
 
+struct varint_reader column_numbers(sqlite3_stmt *q, int column)
+{
+	const uint8_t *bytes = sqlite3_column_blob(q, column);
+	return (struct varint_reader){ bytes, bytes ? bytes + sqlite3_column_bytes(q, column) : NULL, false };
+}
+
+static bool visit_three(struct varint_reader *r, string_visitor *visit, void *context)
+{
+	for (int i = 0; i < 3; i++)
+		if (!visit(context, varint_next(r)))
+			return false;
+	return !r->failed;
+}
+
+static bool line_strings(struct varint_reader *r, string_visitor *visit, void *context)
+{
+	for (uint64_t n = varint_next(r); n > 0; n--) {
+		if (!visit_three(r, visit, context))
+			return false;
+		for (int i = 0; i < 3; i++)
+			varint_next(r);
+	}
+	return !r->failed;
+}
+
+bool frame_strings(sqlite3_stmt *q, int own, int names, string_visitor *visit, void *context)
+{
+	struct varint_reader came_with = column_numbers(q, own), later = column_numbers(q, names);
+	if (came_with.at) {
+		varint_next(&came_with); /* folded */
+		if (!line_strings(&came_with, visit, context))
+			return false;
+	}
+	return !later.at || line_strings(&later, visit, context);
+}
+
 static uint32_t number_of_string(void *context, uint32_t string)
 {
 	return intern_string(context, string);
@@ -288,6 +324,17 @@ uint32_t intern_labels(struct passage *g, uint32_t set_number)
 		sweep_use(g->t->sweep, SWEEP_LABELS, id);
 	}
 	return g->t->label_ids[set_number] = id + 1;
+}
+
+bool label_strings(sqlite3_stmt *q, int column, string_visitor *visit, void *context)
+{
+	struct varint_reader r = column_numbers(q, column);
+	while (r.at < r.end) {
+		if (!visit_three(&r, visit, context))
+			return false;
+		varint_next(&r);
+	}
+	return !r.failed;
 }
 
 /* --- stacks and rows --- */

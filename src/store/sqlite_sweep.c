@@ -129,12 +129,6 @@ static int labels_are_unused(struct sqlite_store *s, sqlite3_stmt *q)
 	return !is_used(s, SWEEP_LABELS, q);
 }
 
-static struct varint_reader column_numbers(sqlite3_stmt *q, int column)
-{
-	const uint8_t *bytes = sqlite3_column_blob(q, column);
-	return (struct varint_reader){ bytes, bytes ? bytes + sqlite3_column_bytes(q, column) : NULL, false };
-}
-
 static int use_frames(struct sqlite_store *s, sqlite3_stmt *q)
 {
 	struct varint_reader r = column_numbers(q, 1);
@@ -157,39 +151,22 @@ static int use_base_labels(struct sqlite_store *s, sqlite3_stmt *q)
 	return 0;
 }
 
-/* Goes with add_lines. */
-static int use_lines(struct sqlite_store *s, struct varint_reader *r)
+static bool use_string(void *context, uint64_t string)
 {
-	for (uint64_t n = varint_next(r); n > 0 && !r->failed; n--) {
-		for (int i = 0; i < 3; i++)
-			sweep_mark(&s->sweep, SWEEP_STRINGS, varint_next(r));
-		for (int i = 0; i < 3; i++)
-			varint_next(r);
-	}
-	return r->failed ? E_FORMAT : 0;
+	struct sqlite_store *s = context;
+	sweep_mark(&s->sweep, SWEEP_STRINGS, string);
+	return true;
 }
 
 static int use_names(struct sqlite_store *s, sqlite3_stmt *q)
 {
-	struct varint_reader own = column_numbers(q, 2), names = column_numbers(q, 3);
-	int failed = 0;
 	sweep_mark(&s->sweep, SWEEP_BUILDS, (uint64_t)sqlite3_column_int64(q, 1));
-	if (own.at) {
-		varint_next(&own);
-		failed = use_lines(s, &own);
-	}
-	return names.at && !failed ? use_lines(s, &names) : failed;
+	return frame_strings(q, 2, 3, use_string, s) ? 0 : E_FORMAT;
 }
 
 static int use_label_strings(struct sqlite_store *s, sqlite3_stmt *q)
 {
-	struct varint_reader r = column_numbers(q, 1);
-	while (r.at < r.end && !r.failed) {
-		for (int i = 0; i < 3; i++)
-			sweep_mark(&s->sweep, SWEEP_STRINGS, varint_next(&r));
-		varint_next(&r);
-	}
-	return r.failed ? E_FORMAT : 0;
+	return label_strings(q, 1, use_string, s) ? 0 : E_FORMAT;
 }
 
 static int use_kept(struct sqlite_store *s, sqlite3_stmt *q)

@@ -26,6 +26,13 @@ uint32_t find_build(struct connection *c, enum build_kind kind, const char *buil
 typedef uint32_t string_number(void *context, uint32_t string);
 void add_lines(struct buf *to, const struct profile *p, const struct location *l, string_number *number, void *context);
 
+/* A column of numbers, one after the other; at is NULL when it is NULL. */
+struct varint_reader column_numbers(sqlite3_stmt *q, int column);
+/* The strings that a frame (its columns own and names) or a label set refers to, 0 for none. False: damaged, or visit says so. */
+typedef bool string_visitor(void *context, uint64_t string);
+bool frame_strings(sqlite3_stmt *q, int own, int names, string_visitor *visit, void *context);
+bool label_strings(sqlite3_stmt *q, int column, string_visitor *visit, void *context);
+
 /* The info of a slot: everything about a profile but its samples and its time. */
 struct slot_info {
 	struct source source;           /* name: a store's string */
