@@ -193,40 +193,59 @@ static double fold_rate(struct store *store, const uint32_t *series)
 	return best;
 }
 
+/* What was done to fill a store, and its processor time. */
+struct filling {
+	uint64_t samples;
+	double append_cpu, maintain_cpu;
+};
+
+/* n series of profiles every so many ms, each series a little later than the one before; n * 2 * stacks states. */
+static struct filling fill(struct store *s, const uint32_t *series, unsigned n, unsigned stacks, int64_t every_ms, int64_t later_ms, uint64_t moments)
+{
+	struct filling f = { 0 };
+	struct error err;
+	struct profile *p[TOGETHER];
+	int64_t *states = calloc((size_t)n * 2 * stacks, sizeof *states);
+	if (!states)
+		stop("states", &(struct error){ .text = "no memory" });
+	for (unsigned i = 0; i < TOGETHER; i++)
+		p[i] = make_profile(stacks);
+	for (uint64_t at = 0; at < moments; at += TOGETHER) {
+		unsigned some = moments - at < TOGETHER ? (unsigned)(moments - at) : TOGETHER;
+		for (unsigned i = 0; i < n; i++) {
+			struct store_profile all[TOGETHER];
+			for (unsigned k = 0; k < some; k++) {
+				change(p[k], states + (size_t)i * 2 * stacks, (at + k) * n + i);
+				all[k] = (struct store_profile){ series[i], BEGIN + (int64_t)(at + k) * every_ms + i * later_ms, p[k] };
+			}
+			double before = now(CLOCK_THREAD_CPUTIME_ID);
+			if (store_append(s, all, some, &err))
+				stop("append", &err);
+			f.append_cpu += now(CLOCK_THREAD_CPUTIME_ID) - before;
+			f.samples += (uint64_t)some * stacks;
+		}
+		double before = now(CLOCK_THREAD_CPUTIME_ID);
+		maintain(s, BEGIN + (int64_t)(at + some) * every_ms);
+		f.maintain_cpu += now(CLOCK_THREAD_CPUTIME_ID) - before;
+	}
+	for (unsigned i = 0; i < TOGETHER; i++)
+		profile_free(p[i]);
+	free(states);
+	return f;
+}
+
 static int synthetic(const char *file, double hours)
 {
 	struct store *s = open_store(file);
 	struct error err;
 	struct store_info info;
 	uint32_t series[TARGETS];
-	uint64_t moments = (uint64_t)(hours * 3600000 / STEP), samples = 0;
-	double append_cpu = 0, maintain_cpu = 0;
-	struct profile *p[TOGETHER];
-	static int64_t states[TARGETS][2 * STACKS];
+	uint64_t moments = (uint64_t)(hours * 3600000 / STEP);
 	for (unsigned i = 0; i < TARGETS; i++)
 		series[i] = add_series(s, i);
-	for (unsigned i = 0; i < TOGETHER; i++)
-		p[i] = make_profile(STACKS);
-	for (uint64_t at = 0; at < moments; at += TOGETHER) {
-		unsigned n = moments - at < TOGETHER ? (unsigned)(moments - at) : TOGETHER;
-		for (unsigned i = 0; i < TARGETS; i++) {
-			struct store_profile all[TOGETHER];
-			for (unsigned k = 0; k < n; k++) {
-				change(p[k], states[i], (at + k) * TARGETS + i);
-				all[k] = (struct store_profile){ series[i], BEGIN + (int64_t)(at + k) * STEP, p[k] };
-			}
-			double before = now(CLOCK_THREAD_CPUTIME_ID);
-			if (store_append(s, all, n, &err))
-				stop("append", &err);
-			append_cpu += now(CLOCK_THREAD_CPUTIME_ID) - before;
-			samples += n * STACKS;
-		}
-		double before = now(CLOCK_THREAD_CPUTIME_ID);
-		maintain(s, BEGIN + (int64_t)(at + n) * STEP);
-		maintain_cpu += now(CLOCK_THREAD_CPUTIME_ID) - before;
-	}
+	struct filling f = fill(s, series, TARGETS, STACKS, STEP, 0, moments);
 	int64_t end = BEGIN + (int64_t)moments * STEP;
-	printf("samples %" PRIu64 "\nappend_cpu %.3f\nmaintain_cpu %.3f\nmerge_raw_per_second %.0f\n", samples, append_cpu, maintain_cpu,
+	printf("samples %" PRIu64 "\nappend_cpu %.3f\nmaintain_cpu %.3f\nmerge_raw_per_second %.0f\n", f.samples, f.append_cpu, f.maintain_cpu,
 	       fold_rate(s, series));
 	for (enum store_mode m = STORE_LAST; m <= STORE_MAX; m++)
 		printf("merge_day_%s %.4f\n", store_mode_name(m), merge_seconds(s, series, TARGETS, end - 86400000 + 123456, end, m));
@@ -236,40 +255,18 @@ static int synthetic(const char *file, double hours)
 		printf("tier_%s_samples %" PRIu64 "\ntier_%s_bytes %" PRIu64 "\n", store_tier_name((enum store_tier)t), info.tiers[t].samples,
 		       store_tier_name((enum store_tier)t), info.tiers[t].bytes);
 	printf("file_bytes %" PRIu64 "\n", info.bytes);
-	for (unsigned i = 0; i < TOGETHER; i++)
-		profile_free(p[i]);
 	store_close(s);
 	return 0;
 }
 
 static int fleet(const char *file, double hours)
 {
-	enum { PROCESSES = 250, FEW = 500, EVERY = 15000 };
+	enum { PROCESSES = 250, FEW = 500, EVERY = 15000, LATER = 60 };
 	struct store *s = open_store(file);
-	struct error err;
-	uint64_t moments = (uint64_t)(hours * 3600000 / EVERY);
-	struct profile *p[TOGETHER];
-	static int64_t states[PROCESSES][2 * FEW];
 	uint32_t series[PROCESSES];
 	for (unsigned i = 0; i < PROCESSES; i++)
 		series[i] = add_series(s, i);
-	for (unsigned i = 0; i < TOGETHER; i++)
-		p[i] = make_profile(FEW);
-	for (uint64_t at = 0; at < moments; at += TOGETHER) {
-		unsigned n = moments - at < TOGETHER ? (unsigned)(moments - at) : TOGETHER;
-		for (unsigned i = 0; i < PROCESSES; i++) {
-			struct store_profile all[TOGETHER];
-			for (unsigned k = 0; k < n; k++) {
-				change(p[k], states[i], (at + k) * PROCESSES + i);
-				all[k] = (struct store_profile){ series[i], BEGIN + (int64_t)(at + k) * EVERY + i * 60, p[k] };
-			}
-			if (store_append(s, all, n, &err))
-				stop("append", &err);
-		}
-		maintain(s, BEGIN + (int64_t)(at + n) * EVERY);
-	}
-	for (unsigned i = 0; i < TOGETHER; i++)
-		profile_free(p[i]);
+	fill(s, series, PROCESSES, FEW, EVERY, LATER, (uint64_t)(hours * 3600000 / EVERY));
 	store_close(s);
 	return 0;
 }
